@@ -1,9 +1,9 @@
 """The cluster at one moment, and the builder that updates it from watch events.
 
-A `ClusterView` never changes; everything a pass decides is a function of one. The builder is owned by the deciding
-thread: between passes it takes in what changed, and the next view costs what changed, not what exists. Pods that are
-expendable (priority below the cut-off) are left out, so their room counts as free; pods of unknown nodes wait until
-the node appears.
+A `ClusterView` never changes; all decisions of a pass are functions of one view. The deciding thread owns the builder.
+Between passes the builder collects changes, so the cost of the next view depends on the number of changes and not on
+the size of the cluster. Expendable pods (priority below the cut-off) are left out, so their room counts as free. Pods
+of unknown nodes are kept aside until their node appears.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ from autoscaler.snapshot.groups import Groups
 
 
 class Related(msgspec.Struct, frozen=True, kw_only=True):
-    """Objects that decisions look up, by `namespace/name` or name, each kind in the order it was listed."""
+    """Objects that decisions look up, by `namespace/name` or by name; each kind is in the order of its list."""
 
     namespaces: Mapping[str, Namespace] = {}
     budgets: Mapping[str, DisruptionBudget] = {}
@@ -45,21 +45,21 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     storage_classes: Mapping[str, StorageClass] = {}
     csi_nodes: Mapping[str, CsiNode] = {}
     resource_slices: Mapping[str, ResourceSlice] = {}
-    """Devices; none where claims on devices do not count."""
+    """Slices with devices; empty if claims on devices are not supported."""
     resource_claims: Mapping[str, ResourceClaim] = {}
-    """Claims on devices; none where they do not count."""
+    """Claims on devices; empty if they are not supported."""
     config_maps: Mapping[str, ConfigMap] = {}
-    """Only those the decisions read, such as the priority expander's."""
+    """Only the ConfigMaps that decisions read, such as the priority expander's."""
     provisioning_requests: Mapping[str, ProvisioningRequest] = {}
     capacity_buffers: Mapping[str, CapacityBuffer] = {}
     pod_templates: Mapping[str, StoredTemplate] = {}
     resource_quotas: Mapping[str, ResourceQuota] = {}
     scalables: Mapping[str, Scalable] = {}
-    """Controllers with their templates, of several kinds: by `kind/namespace/name`."""
+    """Controllers of several kinds with their templates, by `kind/namespace/name`."""
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
-    """One immutable moment of the cluster."""
+    """An immutable view of the cluster at one moment."""
 
     nodes: tuple[Node, ...]
     positions: Mapping[str, int]
@@ -71,15 +71,15 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     columns: Columns
     classes: Sequence[PodClass]
     pod_nodes: Codes
-    """Node position per placed pod."""
+    """`(placed pods,)`: the position of each pod's node."""
     pod_classes: Codes
-    """Index into `classes` per placed pod, parallel to `pod_nodes`."""
+    """`(placed pods,)`: index into `classes`, parallel to `pod_nodes`."""
     terminating: tuple[Pod, ...]
     """Placed pods that are being deleted."""
     groups: Groups
     related: Related
     silence_s: Mapping[str, float] = {}
-    """Since how many seconds the API server has said nothing about a kind, by path, where it is followed."""
+    """Seconds since the API server last sent something about a kind, by path, for kinds that are followed."""
 
     def node(self, name: str) -> Node | None:
         """Return the node with this name."""
@@ -93,7 +93,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _same_shape(old: Node, new: Node) -> bool:
-    """Whether nothing that is held in columns differs: heartbeats must not rebuild them."""
+    """Whether both nodes have the same data in columns; a heartbeat must not cause a rebuild of the columns."""
     return (
         old.unschedulable == new.unschedulable
         and old.allocatable == new.allocatable
@@ -103,7 +103,7 @@ def _same_shape(old: Node, new: Node) -> bool:
 
 
 def _overgrown(view: ClusterView) -> bool:
-    """Whether an update cannot follow: resources have been named, or most of what is numbered has gone."""
+    """Whether the columns must be rebuilt: new resources were named, or most names in the vocabulary are unused."""
     vocabulary = view.columns.vocabulary
     if view.columns.counted < len(vocabulary.rows) or vocabulary.outgrown(len(view.nodes)):
         return True
@@ -116,7 +116,7 @@ _SPARE_CLASSES = 256
 
 
 class ClusterBuilder:
-    """Follows changes of nodes and pods; makes views. Not safe to share between threads."""
+    """Follows changes of nodes and pods, and builds views. Threads must not share it."""
 
     def __init__(self, expendable_below: int) -> None:
         self._expendable_below = expendable_below
@@ -132,11 +132,11 @@ class ClusterBuilder:
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes known by now, by name, in order of appearance."""
+        """The current nodes by name, in order of appearance."""
         return self._nodes
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
-        """Take in that a node appeared (`old` None), changed or went away (`new` None)."""
+        """Record that a node appeared (`old` is None), changed, or disappeared (`new` is None)."""
         if new is None:
             if old is not None and self._nodes.pop(old.name, None) is not None:
                 self._stale = True
@@ -149,7 +149,7 @@ class ClusterBuilder:
             self._reshaped.add(new.name)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Take in that a pod appeared (`old` None), changed or went away (`new` None)."""
+        """Record that a pod appeared (`old` is None), changed, or disappeared (`new` is None)."""
         if old is not None and (new is None or new.node != old.node or old.key != new.key or not self._counts(new)):
             self._forget(old)
         if new is None or not self._counts(new):

@@ -1,4 +1,4 @@
-"""What one node adds to the cluster's resources under limits, and whether it is a GPU node."""
+"""What one node adds to the cluster's limited resources, and whether it is a GPU node."""
 
 from collections.abc import Iterable, Mapping
 
@@ -21,22 +21,25 @@ _GIB = 1024**3
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """Whole cores, bytes and GPUs of one node."""
+    """The contribution of one node: whole cores, bytes of memory, number of GPUs."""
 
     cores: int
     memory_bytes: int
     gpu_type: str | None = None
     gpus: int | None = 0
-    """None: it should have some, but their number is unknown."""
+    """None if the node should have GPUs but their number is unknown."""
 
     def shares(self) -> tuple[tuple[str, int | None], ...]:
-        """Return resources and amounts in the order of messages: cores, memory, then GPUs under their type."""
+        """Return resources and amounts in the order that messages use: cores, memory, then GPUs under their type."""
         always = (CORES, self.cores), (MEMORY, self.memory_bytes)
         return always if self.gpu_type is None else (*always, (self.gpu_type, self.gpus))
 
 
 def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]) -> dict[str, int | None]:
-    """Sum these resources over a number of nodes of each kind; None where a node does not say what it has."""
+    """Return the totals of these resources; each contribution comes with a number of nodes.
+
+    None if a contribution is unknown.
+    """
     sums: dict[str, int | None] = dict.fromkeys(resources, 0)
     for node, count in counted:
         if count <= 0:
@@ -49,47 +52,47 @@ def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]
 
 
 def bounds(limits: ResourceLimits) -> Mapping[str, Range]:
-    """Return what the cluster must keep and may have, by resource, in the units of contributions; 0 is no bound."""
+    """Return the minimum and maximum of each limited resource, in the units of contributions; 0 means no bound."""
     memory = Range(limits.memory_total.min * _GIB, limits.memory_total.max * _GIB)
     gpus = {limit.gpu_type: Range(limit.min, limit.max) for limit in limits.gpu_total}
     return {CORES: limits.cores_total, MEMORY: memory, **gpus}
 
 
 def gpu_resources(rules: Rules) -> tuple[str, ...]:
-    """Return the extended resources that count as GPUs, the first that a node has going before the others."""
+    """Return the extended resources that count as GPUs, in order of precedence."""
     return ALL_GPU_RESOURCES if rules.all_gpu_vendors else (NVIDIA, DIRECTX)
 
 
 def allocatable_gpus(node: Node, resources: tuple[str, ...]) -> int:
-    """Return the count of the first of these resources that the node has; 0 where it has none."""
+    """Return the amount of the first of these resources that the node has; 0 if it has none."""
     return next((count for name in resources if (count := node.allocatable.get(name, 0)) > 0), 0)
 
 
 def has_gpu(node: Node, gpu_label: str, resources: tuple[str, ...]) -> bool:
-    """Whether it is a GPU node: by the provider's label, or because pods can get GPUs there."""
+    """Whether the node has the provider's GPU label, or offers GPUs to pods."""
     return _labelled(node, gpu_label) or allocatable_gpus(node, resources) > 0
 
 
 def gpus_missing(node: Node, gpu_label: str, resources: tuple[str, ...]) -> bool:
-    """Whether the label promises GPUs that pods cannot get yet: such a node counts as not ready."""
+    """Whether the label promises GPUs that the node does not offer yet; such a node counts as not ready."""
     return _labelled(node, gpu_label) and allocatable_gpus(node, resources) == 0
 
 
 def virtual_kubelet(node: Node) -> bool:
-    """Whether no machine is behind the node; limits do not count such nodes."""
+    """Whether the node has no machine behind it; limits do not count such nodes."""
     return node.labels.get("type") == _VIRTUAL_KUBELET
 
 
 def cores_of(node: Node) -> int:
-    """Return its CPU capacity, rounded up to whole cores."""
+    """Return the node's CPU capacity, rounded up to whole cores."""
     return -(-node.capacity.get(quantity.CPU, 0) // 1000)
 
 
 def contribution(node: Node, group: Group | None, gpu_label: str, resources: tuple[str, ...]) -> Contribution:
-    """Return what a node, real or a template's, adds. `group` is its own, None where it is not autoscaled.
+    """Return what a node or a template node adds. `group` is its group, None if it is not autoscaled.
 
-    GPUs that the label promises but pods cannot get yet (drivers are being installed) are counted by the cloud's
-    description of the group.
+    If the label promises GPUs that the node does not offer yet (drivers are being installed), the GPUs come from the
+    template of the group.
     """
     cores, memory_bytes = cores_of(node), node.capacity.get(quantity.MEMORY, 0)
     if not _labelled(node, gpu_label):

@@ -7,11 +7,11 @@ import msgspec
 from autoscaler.objects.devices import Device, ResourceSlice
 
 GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"))
-"""Drivers whose devices are the GPUs that a node's label promises."""
+"""Drivers whose devices are the GPUs that a GPU label promises."""
 
 
 class DevicePool(msgspec.Struct, frozen=True):
-    """The newest generation of a pool, as far as its slices are there."""
+    """The known slices of the newest generation of a pool."""
 
     driver: str
     name: str
@@ -19,21 +19,21 @@ class DevicePool(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether all slices are there; otherwise the driver is still at work."""
+        """Whether all slices are known; otherwise the driver has not published all of them yet."""
         return len(self.slices) == self.slices[0].spec.pool.resource_slice_count
 
     @property
     def label(self) -> str:
-        """`driver/pool`, for people."""
+        """`driver/pool`, for messages."""
         return f"{self.driver}/{self.name}"
 
     def devices(self) -> Iterator[Device]:
-        """Yield its devices, slice by slice."""
+        """Yield the devices, slice by slice."""
         return (device for resource_slice in self.slices for device in resource_slice.spec.devices)
 
 
 def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[DevicePool, ...]]:
-    """Return the pools of every node that has some, in the order of the slices."""
+    """Return the pools of each node by node name, in the order of the slices; nodes without pools are absent."""
     by_node: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
     for resource_slice in slices.values():
         spec = resource_slice.spec
@@ -51,7 +51,7 @@ def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[Dev
 
 
 def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:
-    """Return how many devices each complete pool of each driver has among these, the smallest first."""
+    """Return the number of devices in each complete pool, by driver, in ascending order."""
     sizes: dict[str, list[int]] = {}
     for pool in pools:
         if pool.complete:
@@ -60,5 +60,5 @@ def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:
 
 
 def exposes_gpus(pools: tuple[DevicePool, ...]) -> bool:
-    """Whether GPUs are among the devices: such a node need not offer them as an extended resource."""
+    """Whether any device is a GPU; such a node need not offer GPUs as an extended resource."""
     return any(pool.driver in GPU_DRIVERS for pool in pools)

@@ -8,21 +8,21 @@ from autoscaler.objects.pod import Pod
 
 
 class Hints(msgspec.Struct, frozen=True):
-    """Nodes, by name, on which pods were placed, by `identity`; kept for two passes."""
+    """Node names by pod `identity`, from the last two passes."""
 
     newer: Mapping[str, str] = {}
     older: Mapping[str, str] = {}
 
     def get(self, pod: Pod) -> str | None:
-        """Return the node on which a pod was last placed."""
+        """Return the name of the node where a pod was last placed; None if there is none."""
         who = identity(pod)
         return self.newer.get(who) or self.older.get(who)
 
     def updated(self, places: Mapping[str, str]) -> "Hints":
-        """Return the hints of the next pass; `places` are nodes by pod identity, as this pass placed them."""
+        """Return the hints for the next pass; `places` holds this pass's node names by pod identity."""
         return Hints(places, self.newer)
 
 
 def identity(pod: Pod) -> str:
-    """Return what identifies a pod: its uid, or its key where it has none."""
+    """Return the pod's uid, or its key if it has no uid."""
     return pod.uid or pod.key

@@ -29,25 +29,28 @@ S = TypeVar("S", bound=np.generic)
 
 
 class Watcher(Protocol):
-    """Hears of every pod that is placed or lifted, undoing included, if it is of a class that it counts."""
+    """Receives each move of pods whose class it counts, including moves by undoing."""
 
     def counts(self, cls: PodClass) -> bool:
-        """Whether moves of this class matter; the answer never changes."""
+        """Whether the watcher counts moves of this class; the answer never changes."""
         ...
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        """Note that `counts` pods of the class came to (or, negative, left) nodes at `positions`, all different."""
+        """Record that `counts` pods of the class were added to (if negative, removed from) the nodes at `positions`.
+
+        `positions` and `counts` have the same length; the positions are distinct.
+        """
         ...
 
 
 class Fork:
-    """One level of what-if."""
+    """One level of a trial that can be undone."""
 
     def __init__(self) -> None:
         self.kept = False
 
     def keep(self) -> None:
-        """Leave the changes in place when the block ends; an outer fork still undoes them."""
+        """Keep the changes when the block ends; an outer fork may still undo them."""
         self.kept = True
 
 
@@ -60,7 +63,7 @@ class _Move(msgspec.Struct, frozen=True):
 class _Added(msgspec.Struct, frozen=True):
     count: int
     counted: str = ""
-    """Name of the template whose nodes come in several zones."""
+    """Name of the template for groups whose nodes come in several zones."""
 
 
 class _Removed(msgspec.Struct, frozen=True):
@@ -68,7 +71,7 @@ class _Removed(msgspec.Struct, frozen=True):
 
 
 class Trial:
-    """A cluster to try things on. Not safe to share between threads."""
+    """A simulated cluster. Threads must not share it."""
 
     def __init__(self, view: ClusterView) -> None:
         columns = view.columns
@@ -76,7 +79,7 @@ class Trial:
         self.view = view
         self.vocabulary = columns.vocabulary
         self.base = len(view.nodes)
-        """Positions below this are nodes of the view."""
+        """Nodes of the view have positions below this one."""
         self.count = self.base
         self._free: Amounts = columns.allocatable - columns.used
         self._counted = columns.counted
@@ -87,7 +90,7 @@ class Trial:
         self._absent: Codes = np.full(self.base, ABSENT, dtype=np.int32)
         self._template_keys: set[str] = {HOSTNAME}
         self.templates: list[Template] = []
-        """Every template that nodes were added from, in no matter which fork."""
+        """Every template from which nodes were added, in any fork."""
         self._kinds: Codes = np.full(self.base, -1, dtype=np.int32)
         self._added: list[Template] = []
         self._suffixes: list[str] = []
@@ -98,14 +101,14 @@ class Trial:
         self._watchers: list[Watcher] = []
         self._interested: dict[PodClass, list[Watcher]] = {}
         self.version = 0
-        """Changes whenever nodes come or go."""
+        """Changes whenever nodes are added or removed."""
         self._hostnames = len(self.vocabulary.values.get(HOSTNAME, ()))
 
     @property
     def free(self) -> Amounts:
-        """Unreserved amounts, a row per resource known by now, a column per node.
+        """Unreserved amounts: `(resources, nodes)` int64, one row per known resource.
 
-        Change them only by placing and lifting.
+        Change them only with `place` and `lift`.
         """
         self._reserve(self.count)
         if len(self._free) < len(self.vocabulary.rows):
@@ -113,39 +116,39 @@ class Trial:
         return self._free[:, : self.count]
 
     def open(self, window: slice) -> Mask:
-        """Return the nodes of the window that a search may use: present and not cordoned."""
+        """Return a mask over the window of nodes that a search may use: not removed and not cordoned."""
         return self._alive[window] & ~self._cordoned[window]
 
     def cordoned(self, position: int) -> bool:
-        """Whether a node is marked unschedulable."""
+        """Whether the node is marked unschedulable."""
         return bool(self._cordoned[position])
 
     @property
     def alive(self) -> Mask:
-        """Nodes not removed by this trial."""
+        """Mask `(nodes,)` of nodes that this trial has not removed."""
         return self._alive[: self.count]
 
     @property
     def taint_codes(self) -> Codes:
-        """Code of each node's set of taints."""
+        """`(nodes,)`: the code of each node's set of taints."""
         return self._taints[: self.count]
 
     @property
     def kinds(self) -> Codes:
-        """Index into `templates` of each added node; -1 for nodes of the view."""
+        """`(nodes,)`: index of each added node's template in `templates`; -1 for nodes of the view."""
         return self._kinds[: self.count]
 
     def has_label(self, key: str | None) -> bool:
-        """Whether any node may have a label of this key; None: see `labels`."""
+        """Whether any node may have a label with this key; None means the same as for `labels`."""
         return key is None or key in self.view.columns.keys or key in self._template_keys
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """The keys of labels that any node may have."""
+        """The label keys that any node may have."""
         return self.view.columns.keys | self._template_keys
 
     def labels(self, key: str | None) -> Codes:
-        """Return each node's code of a label key; None: its position."""
+        """Return each node's code for a label key, `(nodes,)`; for None, its position."""
         if key is None:
             return np.arange(self.count, dtype=np.int32)
         if not self.has_label(key):
@@ -169,7 +172,7 @@ class Trial:
         return self.vocabulary.code(key, self._added[position - self.base].node.labels.get(key))
 
     def codes_at(self, key: str | None, positions: Positions, kinds: Codes) -> Codes:
-        """Return the codes of nodes of these kinds (see `kinds`) that are, or were, at these positions."""
+        """Return the codes of nodes of these kinds (see `kinds`) that are, or once were, at these positions."""
         if key is None:
             return positions.astype(np.int32)
         known, added = self.labels(key), kinds >= 0
@@ -187,7 +190,7 @@ class Trial:
         return codes
 
     def node(self, position: int) -> Node:
-        """Return the node at a position; an added one gets its name now."""
+        """Return the node at a position; an added node gets its name on first use."""
         if position < self.base:
             return self.view.nodes[position]
         template, name = self._added[position - self.base].node, self.name(position)
@@ -205,7 +208,7 @@ class Trial:
         return None if position < self.base else self._added[position - self.base]
 
     def classes_on(self, position: int) -> dict[PodClass, int]:
-        """Return how many pods of each class are on a node, trial placements included."""
+        """Return the number of pods per class on a node, including trial placements."""
         counts: dict[PodClass, int] = {}
         if position < self.base:
             for pod in self.view.pods[position]:
@@ -219,7 +222,8 @@ class Trial:
         return {cls: count for cls, count in counts.items() if count > 0}
 
     def moves(self, among: Collection[PodClass] | None = None) -> Iterator[tuple[PodClass, Positions, Positions]]:
-        """Yield what differs from the view, template pods of added nodes included, for a watcher that starts late.
+        """Yield all differences from the view, including the template pods of added nodes, for a watcher that starts
+        late.
 
         `among`: only pods of these classes.
         """
@@ -233,13 +237,13 @@ class Trial:
                 yield cls, np.fromiter(deltas.keys(), dtype=np.int64), np.fromiter(deltas.values(), dtype=np.int64)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of moves from now on."""
+        """Report all later moves to `watcher`."""
         self._watchers.append(watcher)
         self._interested.clear()
 
     @contextmanager
     def fork(self) -> Iterator[Fork]:
-        """Undo on exit what happens inside, unless the fork is kept."""
+        """Undo all changes of the block on exit, unless the fork is kept."""
         fork = Fork()
         start = len(self._log)
         try:
@@ -255,8 +259,8 @@ class Trial:
     def add(self, template: Template, count: int, suffix: str = "e-", numbered: int | None = None) -> range:
         """Add copies of a template, named `<template>-<suffix><number>`; return their positions.
 
-        Numbers begin at `numbered`, by default after those of all nodes added before. Where nodes of the group come in
-        several zones, each copy is in the zone that follows on those added before.
+        Numbers start at `numbered`, by default after those of all nodes added before. If the group's nodes come in
+        several zones, the copies continue the sequence of zones of the nodes added before.
         """
         first = self.count
         if count <= 0:
@@ -309,20 +313,20 @@ class Trial:
                 self._tell(pod.cls, positions, np.full(count, sign, dtype=np.int64))
 
     def place(self, cls: PodClass, position: int, count: int = 1) -> None:
-        """Put pods of a class on a node, whether they fit or not."""
+        """Put pods of a class on a node, even if they do not fit."""
         self.place_many(cls, np.array([position]), np.array([count]))
 
     def lift(self, cls: PodClass, position: int, count: int = 1) -> None:
-        """Take pods of a class off a node."""
+        """Remove pods of a class from a node."""
         self.place_many(cls, np.array([position]), np.array([-count]))
 
     def place_many(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        """Put `counts` pods of a class on the nodes at `positions`, all different."""
+        """Put `counts` pods of a class on the nodes at `positions`; the positions are distinct."""
         self._move(cls, positions, counts)
         self._log.append(_Move(cls, positions, counts))
 
     def remove(self, position: int) -> None:
-        """Take a node away. Its pods keep counting for their neighbours unless they are lifted first."""
+        """Remove a node. Its pods still count as neighbours unless they are lifted first."""
         self._alive[position] = False
         self._log.append(_Removed(position))
         self.version += 1
@@ -367,7 +371,7 @@ class Trial:
                 self.version += 1
 
     def _reserve(self, count: int) -> None:
-        """Make room for `count` nodes and for every resource row known by now."""
+        """Allocate columns for `count` more nodes, and rows for every known resource."""
         rows, capacity = self._free.shape
         wanted_rows = len(self.vocabulary.rows)
         if count <= capacity and wanted_rows <= rows and capacity == len(self._alive):

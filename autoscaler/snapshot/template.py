@@ -1,7 +1,8 @@
 """Templates of new nodes, and copies of them for simulations.
 
-A template is an example made fresh: what belongs to one machine alone (name, identity, condition, passing taints) is
-replaced. Templates are kept from pass to pass as long as nothing about them changes, so caches may key on identity.
+A template is made from an example node: the properties of a single machine (name, identity, conditions, transient
+taints) are replaced. A template stays the same object from pass to pass until its content changes, so caches may use
+its identity as a key.
 """
 
 import zlib
@@ -31,61 +32,63 @@ CONDITION_TAINTS = frozenset(
         "cloud.google.com/impending-node-termination",
     )
 )
-"""Keys of taints that say how one machine is doing."""
+"""Keys of taints that report the condition of a machine."""
 IMPAIRED_VOLUMES = "NodeWithImpairedVolumes"
 
 _READY = (NodeCondition(type="Ready", status="True"),)
 
 UPCOMING = "upcoming-"
-"""Suffix of the names of nodes that are on their way: a number follows, which each group counts from 0."""
+"""Part of the names of upcoming nodes. A number follows, counted from 0 in each group."""
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A node as it would join a group, with the pods that come with it."""
+    """A new node of a group, with the pods that run on it from the start."""
 
     node: Node
     pods: tuple[Pod, ...] = ()
     zones: "Zones | None" = None
-    """The zones that nodes of the group come in; None: only the one of `node`."""
+    """The zones of the group's new nodes; None if all are in the zone of `node`."""
 
     def copies(self, start: int, count: int) -> list["Template"]:
-        """Return `count` nodes as they join the group one after the other, once `start` others have."""
+        """Return the next `count` nodes of the group, after `start` others have been added."""
         if self.zones is None or not self.zones.turns:
             return [self] * count
         return [self.zones.coming(number) for number in range(start, start + count)]
 
 
 class Zones(msgspec.Struct, frozen=True):
-    """In which zones the next nodes of a group come: the cloud keeps a balance, so where the group has the fewest.
+    """The zones of a group's next nodes. The cloud balances zones: it adds a node in the zone with the fewest.
 
-    Zones with equally many get theirs in the order of their names. Without `turns` the order is unknown.
+    Ties are broken by zone name. Without `turns` the order is unknown.
     """
 
     nodes: Mapping[str, int] = {}
-    """How many nodes of the group each zone has, by name and in its order; those on their way are left out."""
+    """Number of the group's nodes by zone name, in name order; nodes on their way are not counted."""
     templates: Mapping[str, Template] = {}
     """A new node by zone."""
     order: tuple[str, ...] = ()
-    """The zones of the first that come: of machines whose zone is known, then until all zones have equally many."""
+    """Zones of the first new nodes: machines whose zone is known, then the nodes that balance the zones."""
     turns: tuple[str, ...] = ()
-    """The zones that follow, over and over."""
+    """Zones of all later nodes, as a repeating cycle."""
     due: int = 0
-    """How many nodes are on their way: the next to be asked for comes after them."""
+    """Number of nodes on their way; the next requested node comes after them."""
 
     def coming(self, number: int) -> Template:
-        """Return the node that comes after `number` others."""
+        """Return the node that is added after `number` others."""
         late = number - len(self.order)
         return self.templates[self.order[number] if late < 0 else self.turns[late % len(self.turns)]]
 
     def wait(self, zone: str) -> int | None:
-        """Return how many nodes have to be asked for before one comes in the zone; None: it gets none for now."""
+        """Return how many nodes must be requested before one is added in the zone; None if the zone gets none for
+        now.
+        """
         ahead = range(self.due, self.due + len(self.order) + len(self.turns))
         wanted = self.templates.get(zone)
         return next((number - self.due for number in ahead if self.coming(number) is wanted), None)
 
 
 class PassingTaints(msgspec.Struct, frozen=True):
-    """Which taints of a node a new node of its group would not keep. Source: Cluster Autoscaler's taint config."""
+    """The taints of a node that a new node of its group would not have. Source: Cluster Autoscaler's taint config."""
 
     startup: frozenset[str] = frozenset()
     startup_prefixes: tuple[str, ...] = STARTUP_PREFIXES
@@ -93,25 +96,25 @@ class PassingTaints(msgspec.Struct, frozen=True):
     condition: frozenset[str] = CONDITION_TAINTS
 
     def is_startup(self, key: str) -> bool:
-        """Whether a node with this taint has not finished starting."""
+        """Whether the taint shows that the node has not finished starting."""
         return key in self.startup or key.startswith(self.startup_prefixes)
 
     def is_status(self, key: str) -> bool:
-        """Whether the taint comes and goes on working nodes."""
+        """Whether the taint may appear and disappear on working nodes."""
         return key in self.status or key.startswith(STATUS_PREFIX)
 
     def passes(self, key: str) -> bool:
-        """Whether a new node would be without it."""
+        """Whether a new node would not have the taint."""
         ours = key in (TO_BE_DELETED, DELETION_CANDIDATE)
         return ours or key in self.condition or self.is_startup(key) or self.is_status(key)
 
     def starting(self, node: Node) -> bool:
-        """Whether the node carries a startup taint: it counts as not ready, even if its conditions say otherwise."""
+        """Whether the node has a startup taint; it then counts as not ready, regardless of its conditions."""
         return any(self.is_startup(taint.key) for taint in node.taints)
 
 
 def passing_taints(options: TemplateOptions, rules: Rules) -> PassingTaints:
-    """Return what the flags and the built-in lists name."""
+    """Return the taints from the flags and the built-in lists."""
     return PassingTaints(
         startup=frozenset((*options.startup_taint, *options.ignore_taint)),
         startup_prefixes=(*STARTUP_PREFIXES, *options.startup_taint_prefix),
@@ -121,7 +124,7 @@ def passing_taints(options: TemplateOptions, rules: Rules) -> PassingTaints:
 
 
 def suffix_of(group_id: str) -> str:
-    """Return what ends the names of a group's template and its pods: digits that depend on the id alone."""
+    """Return the name suffix of a group's template node and pods: digits that depend only on the id."""
     return str(zlib.crc32(group_id.encode()))
 
 
@@ -131,10 +134,10 @@ def template_name(group_id: str) -> str:
 
 
 def fresh_node(example: Node, name: str, taints: PassingTaints, *, marked: bool, uncordoned: bool) -> Node:
-    """Return the node that a machine like the example's would become.
+    """Return a new node like the example's.
 
-    It is ready and has no machine: the example's provider id goes, so that no call to the cloud can ever hit the
-    example. `marked` adds the label of template nodes, `uncordoned` makes a cordoned example schedulable.
+    It is ready and has no machine: the provider id of the example is removed, so that no call to the cloud can affect
+    the example. `marked` adds the label of template nodes; `uncordoned` makes a cordoned example schedulable.
     """
     labels = {**example.labels, HOSTNAME: name}
     if marked:
@@ -153,5 +156,5 @@ def fresh_node(example: Node, name: str, taints: PassingTaints, *, marked: bool,
 
 
 def fresh_pod(pod: Pod, node: str, suffix: str) -> Pod:
-    """Return the like of a pod on another node."""
+    """Return a copy of a pod for another node."""
     return Pod(name=f"{pod.name}-{suffix}", cls=pod.cls, uid=f"{pod.uid}-{suffix}", node=node, phase="Running")
