@@ -1,7 +1,8 @@
-"""Backoff of a node group after a failed scale-up, longer each time.
+"""Backoff of a node group after failed scale-ups; repeated failures make it longer.
 
-Behaviour as Cluster Autoscaler's exponential backoff: a failure during a window restarts it at the same length, one
-after it doubles the length, success changes nothing, and only time without failures forgets the group.
+The behaviour is that of Cluster Autoscaler's exponential backoff. A failure during a backoff window restarts the window
+with the same length. A failure after the window doubles the length. A success changes nothing; a group is forgotten
+only after a time without failures.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ _CUT = "<truncated>"
 
 
 class Backoff(msgspec.Struct, frozen=True):
-    """Why and for how long a group is, or was, left alone."""
+    """The last backoff of a group: its reason and duration."""
 
     last_failure: Instant
     duration_s: float
@@ -29,16 +30,16 @@ class Backoff(msgspec.Struct, frozen=True):
         return self.last_failure.later(self.duration_s)
 
     def holds(self, now: Instant) -> bool:
-        """Whether the window is still open; its last moment belongs to it."""
+        """Whether the window is open at `now`; its last moment is included."""
         return now.mono <= self.last_failure.mono + self.duration_s
 
 
 Backoffs = Mapping[str, Backoff]
-"""By group id; an entry outlives its window so that the next failure lasts longer."""
+"""By group id. An entry is kept after its window, so that the next failure has a longer one."""
 
 
 def failed(backoffs: Backoffs, group_id: str, error: InstanceError, now: Instant, health: HealthOptions) -> Backoffs:
-    """Return the backoffs after one more failure of a group; the error's message is cut to 500 characters."""
+    """Return the backoffs after another failure of a group; the error's message is cut to 500 characters."""
     before = backoffs.get(group_id)
     if before is None:
         duration_s = health.initial_node_group_backoff_duration_s
@@ -50,13 +51,13 @@ def failed(backoffs: Backoffs, group_id: str, error: InstanceError, now: Instant
 
 
 def backed_off(backoffs: Backoffs, group_id: str, now: Instant) -> Backoff | None:
-    """Return the backoff of a group whose window is open."""
+    """Return the backoff of a group if its window is open, otherwise None."""
     backoff = backoffs.get(group_id)
     return backoff if backoff is not None and backoff.holds(now) else None
 
 
 def expire(backoffs: Backoffs, now: Instant, health: HealthOptions) -> Backoffs:
-    """Forget groups whose last failure is older than the reset time-out."""
+    """Remove groups whose last failure is older than the reset time-out."""
     reset_s = health.node_group_backoff_reset_timeout_s
     return {group: backoff for group, backoff in backoffs.items() if backoff.last_failure.mono + reset_s >= now.mono}
 

@@ -1,8 +1,8 @@
 """Counts nodes and machines by readiness, for each group and for the cluster.
 
-Behaviour as Cluster Autoscaler's cluster state registry: every registered node is in exactly one of deleted,
-suspended, ready, not started and unready, whichever comes first; machines without a node are unregistered, and long
-unregistered once the group's provision time is over.
+The behaviour is that of Cluster Autoscaler's cluster state registry. Each registered node is in exactly one bucket, the
+first that applies of deleted, suspended, ready, not started and unready. Machines without a node are unregistered, or
+long unregistered once the group's provision time is over.
 """
 
 from collections import defaultdict
@@ -20,42 +20,42 @@ _FIXED_STARTUP_TIME_S = 900.0
 
 
 class Buckets(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of nodes, and for the last two ids of instances, in the order they were read."""
+    """Names of nodes, and instance ids in the last two fields, in the order they were read."""
 
     registered: tuple[str, ...] = ()
     ready: tuple[str, ...] = ()
     not_started: tuple[str, ...] = ()
     unready: tuple[str, ...] = ()
     resource_unready: tuple[str, ...] = ()
-    """The unready ones that lack a promised resource."""
+    """Those unready nodes that lack a promised resource."""
     suspended: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    """Nodes whose machine is gone, or being deleted where the provider cannot tell."""
+    """Nodes whose machine is gone; if the provider cannot tell, nodes with the taint for deletion."""
     unregistered: tuple[str, ...] = ()
     long_unregistered: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether there is no node and no machine that should become one."""
+        """Whether there are no nodes and no machines that should become nodes."""
         return not (self.registered or self.unregistered or self.long_unregistered)
 
     @property
     def arrived(self) -> int:
-        """How many machines need no more waiting for, for better or worse."""
+        """Number of machines that have either become nodes or failed to."""
         return len(self.ready) + len(self.unready) + len(self.suspended) + len(self.long_unregistered)
 
     @property
     def existing(self) -> int:
-        """How many machines are known to exist and to stay."""
+        """Number of machines that are known to exist and to stay."""
         return len(self.registered) - len(self.deleted) + len(self.unregistered) + len(self.long_unregistered)
 
 
 _Names = dict[str, list[str]]
-"""Names of nodes by the field of `Buckets` that they belong to."""
+"""Node names by field of `Buckets`."""
 
 
 def startup_time_s(group: Group | None, health: HealthOptions, rules: Rules) -> float:
-    """How long a registered node of a group (None: of no group) may take to become ready."""
+    """Seconds that a registered node of a group (None: of no group) may take to become ready."""
     if not rules.node_startup_time_from_options:
         return _FIXED_STARTUP_TIME_S
     own = None if group is None else group.settings.max_node_startup_time_s
@@ -63,7 +63,7 @@ def startup_time_s(group: Group | None, health: HealthOptions, rules: Rules) -> 
 
 
 def provision_time_s(group: Group, health: HealthOptions) -> float:
-    """How long a requested machine of a group may take to register."""
+    """Seconds that a requested machine of a group may take to register."""
     own = group.settings.max_node_provision_time_s
     return health.max_node_provision_time_s if own is None else own
 
@@ -71,7 +71,7 @@ def provision_time_s(group: Group, health: HealthOptions) -> float:
 def classify_nodes(
     readings: Readings, groups: Groups, now: Instant, health: HealthOptions, rules: Rules
 ) -> tuple[Buckets, Mapping[str, Buckets]]:
-    """Return the buckets of all nodes, and those of each group that has any."""
+    """Return the buckets of all nodes, and those of each group that has nodes."""
     startup_s: dict[str | None, float] = {group.id: startup_time_s(group, health, rules) for group in groups.all}
     any_startup_s = startup_time_s(None, health, rules)
     total, by_group = _names(), defaultdict[str | None, _Names](_names)
@@ -89,7 +89,7 @@ def classify_nodes(
 
 
 def _bucket_of(reading: Reading, groups: Groups, rules: Rules, now: Instant, startup_s: float) -> str:
-    """Return the bucket of a node that may take `startup_s` to become ready."""
+    """Return the bucket of a node that may take `startup_s` seconds to become ready."""
     if (reading.node.name in groups.gone) if groups.can_tell_gone else reading.to_be_deleted:
         return "deleted"
     if reading.suspended and rules.suspended_nodes:

@@ -1,4 +1,4 @@
-"""Decides whether the cluster, or a group, has too many unready nodes to be scaled."""
+"""Decides whether the cluster or a group has too many unready nodes to be scaled."""
 
 from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.buckets import Buckets
@@ -6,12 +6,12 @@ from autoscaler.registry.requests import AcceptableRange
 
 
 def cluster_is_healthy(cluster: Buckets, health: HealthOptions) -> bool:
-    """Whether unready nodes are few, or a small enough share of all."""
+    """Whether the number or the share of unready nodes is small enough."""
     return not _too_many(len(cluster.unready), len(cluster.registered), health)
 
 
 def group_is_healthy(buckets: Buckets, acceptable: AcceptableRange, health: HealthOptions) -> bool:
-    """Whether few enough of the nodes that a group should have are missing or unready."""
+    """Whether few enough of the group's expected nodes are missing or unready."""
     if buckets.empty:
         return acceptable.target == 0 or (acceptable.min_nodes == 0 and acceptable.target > 0)
     working = len(buckets.ready) + len(buckets.suspended)

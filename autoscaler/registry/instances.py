@@ -1,4 +1,4 @@
-"""Finds machines without a node: those that have yet to register, those that failed, and those to delete."""
+"""Finds machines without a node: those that have not registered yet, those that failed, and those to delete."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
@@ -15,19 +15,19 @@ from cloudprovider.interface import Instance, InstanceError, State
 
 
 class Unregistered(msgspec.Struct, frozen=True):
-    """Ids of a group's machines that have no node yet, by whether they still may take their time."""
+    """Ids of a group's machines that have no node yet, separated by whether their provision time is over."""
 
     waiting: tuple[str, ...] = ()
     overdue: tuple[str, ...] = ()
 
 
 class Placeholder(StrEnum):
-    """Why a machine without a node is deleted; the value annotates the node that stands in for it."""
+    """Why a machine without a node is deleted; the value annotates its placeholder node."""
 
     UNREGISTERED = "unregistered"
     CREATION_FAILED = "create-error"
     ATOMIC = ""
-    """The group is all or nothing, and some machine of it failed."""
+    """The group is all-or-nothing, and one of its machines failed."""
 
 
 class InstanceRemoval(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,17 +36,17 @@ class InstanceRemoval(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     instances: tuple[str, ...]
     because_of: tuple[str, ...]
-    """Those that caused it; fewer than `instances` where the group is all or nothing."""
+    """Ids of the machines that caused the removal; fewer than `instances` if the group is all-or-nothing."""
     reason: Placeholder
     force: bool
-    """Delete without the check of the minimum size, where the group can."""
+    """Delete without checking the minimum size, if the group supports that."""
 
 
 class CreationFailure(msgspec.Struct, frozen=True):
-    """Machines of a group that failed for the same reason and were not seen failed before."""
+    """Machines of a group that failed for the same reason since the last pass."""
 
     error: InstanceError
-    """The message joins all distinct ones."""
+    """Its message joins all distinct messages."""
     instances: tuple[str, ...]
     messages: tuple[str, ...]
 
@@ -58,9 +58,9 @@ def unregistered(
     now: Instant,
     health: HealthOptions,
 ) -> tuple[Mapping[str, Instant], Mapping[str, Unregistered]]:
-    """Return since when each machine without a node is known, and the machines of each group that has any.
+    """Return when each machine without a node was first seen, and such machines by group.
 
-    Machines being deleted, and those that failed, are not expected to register.
+    Machines that failed or are being deleted are not expected to register.
     """
     since: dict[str, Instant] = {}
     by_group: dict[str, Unregistered] = {}
@@ -84,7 +84,7 @@ def unregistered(
 
 
 def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
-    """Return ids of the machines that failed to be created, for each group that has any."""
+    """Return ids of the machines that could not be created, by group; groups without any are absent."""
     by_group: dict[str, tuple[str, ...]] = {}
     for group in groups:
         if failed := tuple(instance.provider_id for instance in group.instances if _failed(instance)):
@@ -93,7 +93,7 @@ def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
 
 
 def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, ...]:
-    """Return the failed creations of a group that were not seen before, by error class and code."""
+    """Return the failed creations of a group that are new, by error class and code."""
     by_cause: dict[tuple[str, str], list[tuple[str, InstanceError]]] = {}
     for instance in group.instances:
         if instance.error is not None and _failed(instance) and instance.provider_id not in seen:
@@ -110,7 +110,9 @@ def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, 
 def removals_of_unregistered(
     groups: Iterable[Group], overdue: Mapping[str, tuple[str, ...]], health: HealthOptions, rules: Rules
 ) -> tuple[tuple[InstanceRemoval, ...], tuple[Occurrence, ...]]:
-    """Return what to delete for having been unregistered too long, and what the minimum size keeps."""
+    """Return the machines to delete because they have been unregistered too long, and those that the minimum size
+    protects.
+    """
     removals, kept = [], []
     force = health.force_delete_unregistered_nodes
     for group in groups:
@@ -128,7 +130,7 @@ def removals_of_unregistered(
 def removals_of_failed(
     groups: Iterable[Group], failed: Mapping[str, tuple[str, ...]], health: HealthOptions, rules: Rules
 ) -> tuple[InstanceRemoval, ...]:
-    """Return what to delete for having failed to be created."""
+    """Return the machines to delete because they could not be created."""
     force = health.force_delete_failed_nodes
     removals = (
         _removal(group, failed.get(group.id, ()), Placeholder.CREATION_FAILED, force, rules) for group in groups
@@ -139,7 +141,7 @@ def removals_of_failed(
 def _removal(
     group: Group, machines: tuple[str, ...], reason: Placeholder, force: bool, rules: Rules
 ) -> InstanceRemoval | None:
-    """Apply the all-or-nothing rule: such a group loses every machine, or none where it may stay incomplete."""
+    """Apply the all-or-nothing rule: such a group loses every machine, or none if it may stay incomplete."""
     if not machines:
         return None
     if not group.settings.zero_or_max_node_scaling:

@@ -1,7 +1,7 @@
 """The state that is kept from one pass to the next, and how results of actions change it.
 
 A `Memory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`. The functions
-take one and return the next; timers compare monotonic seconds, wall seconds are for people.
+take a memory and return the next one. Timers compare monotonic seconds; wall seconds are for display.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +21,7 @@ _FORGOTTEN_S = 86400.0
 
 
 class LastActions(msgspec.Struct, frozen=True):
-    """When the last actions took place; None: never."""
+    """Times of the last actions; None if there was none."""
 
     scale_up: Instant | None = None
     scale_down: Instant | None = None
@@ -29,23 +29,23 @@ class LastActions(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that outlives a pass, as far as node groups are concerned."""
+    """Everything about node groups that is kept between passes."""
 
     started: Instant
-    """When the process began."""
+    """Start time of the process."""
     last: LastActions
-    """In the whole cluster; at the start an hour ago, so that no cool-down holds back the first pass."""
+    """For the whole cluster. Initially one hour before the start, so that no cool-down delays the first pass."""
     last_by_group: Mapping[str, LastActions] = {}
     targets: Mapping[str, int] = {}
-    """Target size of each group as far as we know of it: read at the last look, plus what we asked for since."""
+    """Expected target size of each group: as last read, plus later changes by this process."""
     scale_ups: Mapping[str, ScaleUpRequest] = {}
-    """Pending, by group id."""
+    """Open requests, by group id."""
     scale_downs: tuple[ScaleDownRequest, ...] = ()
     unregistered: Mapping[str, Instant] = {}
-    """When each machine without a node was first seen, by instance id."""
+    """First time each machine without a node was seen, by instance id."""
     incorrect_sizes: Mapping[str, IncorrectSize] = {}
     failed_creations: Mapping[str, tuple[str, ...]] = {}
-    """Instance ids that the last pass saw failed, by group id."""
+    """Ids of instances that had failed in the last pass, by group id."""
     backoffs: Backoffs = {}
 
 
@@ -56,7 +56,7 @@ def born(now: Instant) -> Memory:
 
 
 def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision_time_s: float) -> Memory:
-    """Remember that a group's target was raised by `delta`, or lowered where it is negative."""
+    """Record that a group's target was raised by `delta`, or lowered if `delta` is negative."""
     scale_ups = with_increase(memory.scale_ups, group_id, delta, now, provision_time_s)
     targets = {**memory.targets, group_id: memory.targets.get(group_id, 0) + delta}
     memory = msgspec.structs.replace(memory, scale_ups=scale_ups, targets=targets)
@@ -64,29 +64,29 @@ def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision
 
 
 def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: Instant, health: HealthOptions) -> Memory:
-    """Remember that a group could not be scaled up, and leave it alone for a while."""
+    """Record that a group could not be scaled up, and back it off."""
     return msgspec.structs.replace(memory, backoffs=backoff.failed(memory.backoffs, group_id, error, now, health))
 
 
 def scale_up_succeeded(memory: Memory, now: Instant) -> Memory:
-    """Remember that a pass added nodes."""
+    """Record that a pass added nodes."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_up=now))
 
 
 def deletion_started(memory: Memory, group_id: str, node: str, now: Instant) -> Memory:
-    """Remember that the deletion of a node was requested from the cloud."""
+    """Record that the deletion of a node was requested from the cloud."""
     request = ScaleDownRequest(group_id, node, now)
     memory = msgspec.structs.replace(memory, scale_downs=(*memory.scale_downs, request))
     return _group_active(memory, group_id, scale_down=now)
 
 
 def deletion_failed(memory: Memory, group_id: str, now: Instant) -> Memory:
-    """Remember that a node of a group could not be deleted."""
+    """Record that a node of a group could not be deleted."""
     return _group_active(memory, group_id, scale_down_failure=now)
 
 
 def without_vanished(memory: Memory, group_ids: Collection[str], now: Instant) -> Memory:
-    """Forget the actions of groups that are not there and in which nothing has happened for a day."""
+    """Remove the actions of groups that no longer exist and have had no action for a day."""
     kept = {
         group: activity
         for group, activity in memory.last_by_group.items()
@@ -101,20 +101,20 @@ def _times(activity: LastActions) -> Iterator[Instant]:
 
 
 def scale_down_started(memory: Memory, now: Instant) -> Memory:
-    """Remember that a pass began to remove nodes."""
+    """Record that a pass began to remove nodes."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_down=now))
 
 
 def scale_down_failed(memory: Memory, now: Instant) -> Memory:
-    """Remember that a pass failed to remove nodes."""
+    """Record that a pass failed to remove nodes."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_down_failure=now))
 
 
 def rebase(memory: Memory, was: Instant, now: Instant) -> Memory:
-    """Move a memory that was current at `was` to a clock on which it is `now`.
+    """Move a memory that was current at `was` to a clock that shows `now`.
 
-    Every timer has run for as long as it had at `was`: neither the time between the two nor a jump of the wall clock
-    makes anything due. Wall times are kept.
+    Every timer keeps the time it had run at `was`: neither the time in between nor a jump of the wall clock makes
+    anything due. Wall times do not change.
     """
     shift_s = now.mono - was.mono
 

@@ -8,7 +8,7 @@ from cloudprovider.interface import InstanceError
 
 
 class Incident(StrEnum):
-    """Kinds of occurrence; the value is Cluster Autoscaler's event reason where it has one."""
+    """Kinds of occurrence; the value is Cluster Autoscaler's event reason if it has one."""
 
     SCALE_UP_FINISHED = "ScaleUpFinished"
     SCALE_UP_TIMED_OUT = "ScaleUpTimedOut"
@@ -18,15 +18,15 @@ class Incident(StrEnum):
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened to one group."""
+    """One event in one group."""
 
     incident: Incident
     group: str
     nodes: int
-    """How many nodes it concerns."""
+    """Number of affected nodes."""
     lasted_s: float | None = None
-    """How long the scale-up has taken, for those about one."""
+    """Duration of the scale-up in seconds, if the occurrence is about one."""
     error: InstanceError | None = None
     """Set for failures; its code is the failure's label in metrics."""
     messages: tuple[str, ...] = ()
-    """The distinct texts that the cloud gave."""
+    """The distinct messages from the cloud."""

@@ -1,8 +1,8 @@
 """Decides whether a node is usable: ready, without startup taints, with its GPUs and devices.
 
-Behaviour as Cluster Autoscaler's: ready, uncordoned nodes that fail any of the others count as not ready since they
-were created. Judging a node costs microseconds, so a `Readings` of the pass before is reused for every node that is
-still the very same object.
+The behaviour is Cluster Autoscaler's: a ready, uncordoned node that fails any other condition counts as not ready since
+its creation. Judging a node costs microseconds, so the previous pass's reading is reused for every node that is still
+the same object.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,26 +22,26 @@ STARTUP_TAINT = "cluster-autoscaler.kubernetes.io/startup-taint"
 
 
 class ReadyTerms(msgspec.Struct, frozen=True):
-    """What a node must meet beside being ready."""
+    """Conditions that a node must meet besides being ready."""
 
     taints: PassingTaints = PassingTaints()
     gpu_label: str = ""
-    """Label that promises a GPU; empty where the provider names none."""
+    """The label that promises a GPU; empty if the provider has none."""
     gpu_resources: tuple[str, ...] = ALL_GPU_RESOURCES
 
 
 def ready_terms(templates: TemplateOptions, gpu_label: str, rules: Rules) -> ReadyTerms:
-    """Return the terms that the configuration and the provider's GPU label (empty: none) set."""
+    """Return the conditions set by the configuration and the provider's GPU label (empty: none)."""
     return ReadyTerms(passing_taints(templates, rules), gpu_label, gpu_resources(rules))
 
 
 class NodeDevices(msgspec.Struct, frozen=True):
-    """What nodes offer for claims on devices, by name."""
+    """Devices of nodes that pods can claim, by node name."""
 
     with_gpus: frozenset[str] = frozenset()
-    """Nodes whose GPUs are devices: they need not be an extended resource."""
+    """Nodes whose GPUs are devices; they need not offer GPUs as an extended resource."""
     lacking: frozenset[str] = frozenset()
-    """Nodes that have fewer pools of devices than other nodes of their group have led to expect."""
+    """Nodes with fewer device pools than other nodes of their group."""
 
     def of(self, name: str) -> tuple[bool, bool]:
         """Return whether a node has GPUs among its devices, and whether it lacks pools."""
@@ -52,7 +52,7 @@ NO_DEVICES = NodeDevices()
 
 
 def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int, ...]]]) -> NodeDevices:
-    """Return what the view's nodes offer; `expected` has the complete pools of a group's node, by driver.
+    """Return the devices of the view's nodes; `expected` holds the complete pools of a group's node by driver.
 
     Source: Cluster Autoscaler's processor of custom resources for dynamic resource allocation.
     """
@@ -69,7 +69,7 @@ def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int,
 
 
 def usable_readiness(node: Node, terms: ReadyTerms, devices: NodeDevices = NO_DEVICES) -> Readiness:
-    """Return the node's readiness, not ready where it is still starting; cordoned nodes are taken as they are."""
+    """Return the node's readiness, and not ready if the node is still starting. A cordon does not matter."""
     plain = readiness(node)
     if not plain.ready or node.unschedulable:
         return plain
@@ -82,13 +82,13 @@ def usable_readiness(node: Node, terms: ReadyTerms, devices: NodeDevices = NO_DE
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """The state of a node, which does not depend on the time."""
+    """The time-independent state of a node."""
 
     node: Node
     readiness: Readiness
     suspended: bool
     to_be_deleted: bool
-    """Whether it carries the taint of nodes that are on their way out."""
+    """Whether the node has the taint of nodes being deleted."""
 
 
 class Readings(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class Readings(msgspec.Struct, frozen=True):
     terms: ReadyTerms
     items: tuple[Reading, ...]
     provider_ids: frozenset[str]
-    """Ids of the machines that have registered as nodes."""
+    """Provider ids of the machines that have registered as nodes."""
     devices: NodeDevices = NO_DEVICES
 
     def ready(self) -> Iterator[Node]:
@@ -109,7 +109,7 @@ class Readings(msgspec.Struct, frozen=True):
 def read(
     nodes: tuple[Node, ...], terms: ReadyTerms, before: Readings | None = None, devices: NodeDevices = NO_DEVICES
 ) -> Readings:
-    """Judge all nodes; readings made `before`, under the same terms, save time and change nothing."""
+    """Judge all nodes. Readings from `before` with the same terms save time and do not change the result."""
     known: dict[str, Reading] = {}
     if before is not None and before.terms == terms:
         if before.nodes is nodes and before.devices == devices:

@@ -1,4 +1,4 @@
-"""Finds target sizes that no longer match the existing nodes."""
+"""Finds target sizes that do not match the existing nodes."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -12,7 +12,7 @@ from autoscaler.snapshot.groups import Group
 
 
 class IncorrectSize(msgspec.Struct, frozen=True):
-    """A disagreement, and since when it has been exactly this one."""
+    """A mismatch, and the time since when it has had this size."""
 
     registered: int
     target: int
@@ -21,7 +21,7 @@ class IncorrectSize(msgspec.Struct, frozen=True):
 
 
 class SizeFix(msgspec.Struct, frozen=True):
-    """A target to lower: some of its machines were requested and do not exist."""
+    """A target to lower, because some of its machines do not exist."""
 
     group: str
     decrease: int
@@ -34,7 +34,7 @@ def incorrect_sizes(
     now: Instant,
     rules: Rules,
 ) -> Mapping[str, IncorrectSize]:
-    """Return the disagreements by group; an unchanged one keeps its first time."""
+    """Return the mismatches by group; an unchanged one keeps its first time."""
     sizes: dict[str, IncorrectSize] = {}
     for group in groups:
         own = buckets.get(group.id, Buckets())
@@ -59,11 +59,11 @@ def size_fixes(
     now: Instant,
     health: HealthOptions,
 ) -> tuple[SizeFix, ...]:
-    """Return the targets to lower: too large for longer than a machine may take. Targets are never raised.
+    """Return the targets to lower: those too large for longer than a machine may take. Targets are never raised.
 
-    Machines that have not registered, and those that `failed` to be created, are left standing: a provider refuses a
-    target below the machines that exist, and that refusal would end every pass. By `reverts` the same pass lowers
-    targets already, for scale-ups that timed out.
+    Unregistered machines, and those that `failed` to be created, stay in the target. A provider refuses a target below
+    the number of existing machines, and that refusal would end every pass. The same pass already lowers the targets in
+    `reverts`, for scale-ups that timed out.
     """
     fixes = []
     for group in groups:

@@ -1,7 +1,7 @@
-"""The cluster state registry: derives healthy, upcoming and failed nodes from memory and observation.
+"""The cluster state registry: derives healthy, upcoming and failed nodes from memory and observations.
 
-One `update` a pass, at its start, as a pure function; behaviour as Cluster Autoscaler's. What the pass then does to
-targets and machines goes to `recalculated`, and to the functions of `registry.memory`.
+A pass calls `update` once, at its start. It is a pure function with Cluster Autoscaler's behaviour. Later changes of
+targets and machines in the same pass go to `recalculated` and to the functions of `registry.memory`.
 """
 
 from collections.abc import Collection, Mapping
@@ -49,16 +49,16 @@ _TIMEOUT_CODE = "timeout"
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """One node group, as the pass sees it."""
+    """One node group in this pass."""
 
     buckets: Buckets
     acceptable: AcceptableRange
     healthy: bool
     scaling_up: bool
     upcoming: int
-    """Nodes that pods may count on although they are not ready; `buckets.not_started` of them have registered."""
+    """Number of nodes that are not ready but that pods may count on; `buckets.not_started` of them have registered."""
     backoff: Backoff | None
-    """Set while the group is left alone after a failed scale-up."""
+    """Set while the group is backed off after a failed scale-up."""
 
     @property
     def may_scale_up(self) -> bool:
@@ -67,13 +67,13 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Registry(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pass knows of nodes and node groups, and what is to be put right."""
+    """The state of nodes and node groups in one pass, and the required corrections."""
 
     now: Instant
     memory: Memory
     readings: Readings
     cluster: Buckets
-    """Includes nodes of no group."""
+    """Includes nodes without a group."""
     healthy: bool
     groups: Mapping[str, GroupState]
     """By group id, in the provider's order."""
@@ -85,22 +85,22 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def targets(self) -> Mapping[str, int]:
-        """Target size by group id, as far as it is believed."""
+        """Expected target size by group id."""
         return {group: state.acceptable.target for group, state in self.groups.items()}
 
     @property
     def upcoming(self) -> Mapping[str, int]:
-        """Nodes on the way, by group id; only groups that have any."""
+        """Number of upcoming nodes by group id; groups without any are absent."""
         return {group: state.upcoming for group, state in self.groups.items() if state.upcoming > 0}
 
     @property
     def upcoming_registered(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the nodes that are counted as upcoming because they have not started, by group id."""
+        """Names of registered nodes that count as upcoming because they have not started, by group id."""
         return {group: state.buckets.not_started for group, state in self.groups.items() if state.upcoming > 0}
 
 
 class _Settled(msgspec.Struct, frozen=True):
-    """A memory brought up to date, and what happened on the way."""
+    """An updated memory, and the occurrences found during the update."""
 
     memory: Memory
     occurrences: tuple[Occurrence, ...]
@@ -108,13 +108,13 @@ class _Settled(msgspec.Struct, frozen=True):
 
 
 class _Judge(msgspec.Struct, frozen=True):
-    """What every step of an update needs."""
+    """The inputs of every step of an update."""
 
     now: Instant
     health: HealthOptions
     rules: Rules
     templated: Collection[str]
-    """Ids of the groups that have a template."""
+    """Ids of groups that have a template."""
 
     def backed_off(self, memory: Memory, group_id: str, error: InstanceError) -> Memory:
         if self.rules.backoff_needs_template and group_id not in self.templated:
@@ -132,9 +132,9 @@ def update(
     rules: Rules,
     templated: Collection[str],
 ) -> Registry:
-    """Return the state of the cluster at the start of a pass, with the memory to carry on from it.
+    """Return the state of the cluster at the start of a pass, including the updated memory.
 
-    `readings` are those of the view's nodes; `templated` names the groups for which a new node can be simulated.
+    `readings` belong to the view's nodes; `templated` holds the ids of groups for which a new node can be simulated.
     """
     groups = view.groups.all
     judge = _Judge(now, health, rules, templated)
@@ -180,9 +180,9 @@ def recalculated(
     rules: Rules,
     removed: Collection[str] = (),
 ) -> Registry:
-    """Return the state after the pass changed something: `memory` as it is now, target sizes as read back.
+    """Return the state after changes by the pass: `memory` as it is now, and `targets` as read back.
 
-    Groups not in `targets` keep theirs. Instance ids in `removed` count as unregistered no longer.
+    Groups not in `targets` keep theirs. Instance ids in `removed` no longer count as unregistered.
     """
     judge = _Judge(registry.now, health, rules, ())
     buckets = {group: _without(state.buckets, removed) for group, state in registry.groups.items()}
@@ -198,7 +198,7 @@ def recalculated(
 def _with_unregistered(
     sorted_nodes: tuple[Buckets, Mapping[str, Buckets]], groups: Groups, waiting: Mapping[str, Unregistered]
 ) -> tuple[Buckets, Mapping[str, Buckets]]:
-    """Add the machines without a node to the cluster's buckets and to each group's; every group gets some."""
+    """Add machines without a node to the buckets of the cluster and of their group; every group gets buckets."""
     cluster, by_group = sorted_nodes
     none = Buckets()
     complete = {}
@@ -230,8 +230,9 @@ def _without(buckets: Buckets, removed: Collection[str]) -> Buckets:
 def _with_adopted(memory: Memory, groups: tuple[Group, ...], buckets: Mapping[str, Buckets], judge: _Judge) -> Memory:
     """Expect machines that another client requested: an earlier process, an operator, or a call that seemed to fail.
 
-    They are on their way as much as our own; without a request they would not count as upcoming, and pods that wait for
-    them would have others bought. What never came within its time is not expected again: its target has not grown.
+    These machines are on their way like our own. Without a request they would not count as upcoming, and the pass would
+    buy more nodes for the pods that wait for them. Machines that already timed out are not expected again, because
+    their target has not grown.
     """
     for group in groups:
         waiting = missing(group.target_size, buckets[group.id])
@@ -253,9 +254,9 @@ def _settle_requests(
     failed: Mapping[str, tuple[str, ...]],
     judge: _Judge,
 ) -> _Settled:
-    """End the scale-up requests that are fulfilled or overdue, the scale-down requests that are over, old backoffs.
+    """End fulfilled and overdue scale-up requests, completed scale-down requests, and old backoffs.
 
-    A request whose machines exist and never became nodes is not fulfilled.
+    A request is not fulfilled if its machines exist but never became nodes.
     """
     now = judge.now
     memory = msgspec.structs.replace(
@@ -300,9 +301,9 @@ def _too_late(group_id: str, request: ScaleUpRequest, now: Instant) -> InstanceE
 
 
 def _take_failures(memory: Memory, groups: tuple[Group, ...], judge: _Judge) -> _Settled:
-    """Back off groups whose scale-up ran into machines that could not be created, and expect fewer by their number.
+    """Back off groups whose scale-up has machines that could not be created, and reduce their requests accordingly.
 
-    The requests must be settled: a group that has one is scaling up, and only such groups are to blame.
+    The requests must already be settled: a group with a request is scaling up, and only such groups are backed off.
     """
     occurrences = []
     for group in groups:
@@ -337,7 +338,7 @@ def _states(
         own, request = buckets[group_id], memory.scale_ups.get(group_id)
         pause = backoff.backed_off(memory.backoffs, group_id, judge.now)
         acceptable = acceptable_range(target, own, request, scale_downs.get(group_id, 0))
-        # A refused increase says nothing of what was asked for before it: only failing machines make others unlikely.
+        # A refused increase says nothing about earlier requests: only failed machines make others unlikely.
         failing = request is None or (pause is not None and request.failing)
         unreliable = judge.rules.upcoming_needs_request and failing
         states[group_id] = GroupState(
