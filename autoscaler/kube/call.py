@@ -1,4 +1,4 @@
-"""How one call to the API server is made."""
+"""Options of one call to the API server."""
 
 from collections.abc import Callable
 
@@ -9,21 +9,21 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 SendGuard = Callable[[], float]
-"""Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
+"""Called right before each attempt: returns the seconds that the call may take, or raises to forbid it."""
 
 
 class Call(msgspec.Struct, frozen=True):
-    """How one call is made; the defaults suit a small read."""
+    """Options of one call; the defaults suit a small read."""
 
     timeout_s: float = 30.0
     accept: str = JSON
     urgent: bool = False
-    """Do not queue behind the rate limit: lists, watches and the lease."""
+    """Do not wait for the rate limit: for lists, watches and the lease."""
     repeatable: bool = True
-    """May be sent again when the server asks for patience (429): it changes nothing twice."""
+    """The call may be sent again after a 429, because repeating it changes nothing."""
     guard: SendGuard | None = None
     eviction: bool = False
-    """Read 429 as a disruption budget's refusal."""
+    """Interpret 429 as the refusal of a disruption budget."""
 
 
 READ = Call()

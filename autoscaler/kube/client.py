@@ -1,6 +1,6 @@
-"""One HTTP client for the API server: authenticated, verified, rate-limited, with errors named for the caller.
+"""One HTTP client for the API server: it authenticates, verifies, limits the rate, and raises our error types.
 
-Bodies go in and out as bytes; what they mean is the business of `watch`, `lease` and `writes`.
+Request and response bodies are bytes; `watch`, `lease` and `writes` interpret them.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from autoscaler.logs import Log
 from cloudprovider.moment import http_date
 
 CLOCKS_DIFFER_S = 60.0
-"""From here on it is said that our wall clock and the server's differ, in either direction."""
+"""Log a warning if our wall clock and the server's differ by at least this many seconds."""
 
 _CONNECT_S = 5.0
 _WATCH_ANSWER_S = 30.0
@@ -42,14 +42,14 @@ _LARGEST_ERROR_BYTES = 64 * 1024
 _WARNING = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
 _MOST_WARNINGS = 100
 _LONGEST_WARNING = 500
-# A watch is silent for long; without probes a peer that vanished would leave the view stale for minutes.
+# A watch is silent for long; without probes, the view would be stale for minutes after the peer vanished.
 _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     *(
         (socket.IPPROTO_TCP, getattr(socket, name), value)
         for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
-        if hasattr(socket, name)  # not every system lets us choose
+        if hasattr(socket, name)  # not every system supports this option
     ),
 )
 
@@ -69,7 +69,7 @@ class ClientSettings(msgspec.Struct, frozen=True):
 
 
 class Connections(Protocol):
-    """Carries requests: urllib3's connection pool, or what stands for it where the API server is in the process."""
+    """Sends requests: urllib3's connection pool, or its replacement if the API server runs in this process."""
 
     def urlopen(
         self,
@@ -82,19 +82,19 @@ class Connections(Protocol):
         preload_content: bool,
         **options: bool,
     ) -> urllib3.BaseHTTPResponse:
-        """Send one request and return the answer with its body still unread; raises `HTTPError` or `OSError`.
+        """Send one request and return the response with its body unread; raises `HTTPError` or `OSError`.
 
-        `options` forbid what a pool does by itself: retries, redirects, other hosts.
+        `options` disable what a pool does by default: retries, redirects, other hosts.
         """
         ...
 
     def close(self) -> None:
-        """Drop idle connections."""
+        """Close idle connections."""
         ...
 
 
 class Client:
-    """Speaks to one API server. Safe to share between threads."""
+    """Sends requests to one API server. Threads may share it."""
 
     def __init__(
         self,
@@ -104,9 +104,9 @@ class Client:
         settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
         connections: Connections | None = None,
     ) -> None:
-        """`sleep` waits that many seconds and returns False when the program is stopping.
+        """`sleep` waits that many seconds and returns False if the program is stopping.
 
-        `connections` None: those of the network.
+        `connections` None means connections over the network.
         """
         self._endpoint = endpoint
         self._clock = clock
@@ -120,7 +120,7 @@ class Client:
         self._clock_ahead_s: float | None = None
         self._retries: Counter[tuple[str, str]] = Counter()
         if not endpoint.verified:
-            urllib3.disable_warnings(InsecureRequestWarning)  # said once, below, instead of at every call
+            urllib3.disable_warnings(InsecureRequestWarning)  # logged once, below, instead of for every call
             log.warning("kube.tls_not_verified", server=endpoint.url, why="insecure-skip-tls-verify is set")
 
     @classmethod
@@ -141,7 +141,7 @@ class Client:
 
     @property
     def retries(self) -> Mapping[tuple[str, str], int]:
-        """Calls that the server asked to make later, by HTTP method and what came of it: `sent` again or `given_up`."""
+        """Number of calls that the server asked to delay, by HTTP method and result (`sent` again or `given_up`)."""
         return self._retries.copy()
 
     @property
@@ -151,7 +151,9 @@ class Client:
 
     @property
     def clock_ahead_s(self) -> float | None:
-        """How far our wall clock is ahead of the server's, by its last answer, to about a second; None: not known."""
+        """Seconds by which our wall clock is ahead of the server's last response, to about a second; None if
+        unknown.
+        """
         return self._clock_ahead_s
 
     def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = READ) -> bytes:
@@ -177,19 +179,21 @@ class Client:
         return self._send("DELETE", path, None, body, JSON, call)
 
     def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> "LineStream":
-        """Open a stream of lines; silence longer than `read_timeout_s` ends it, as the server would."""
+        """Open a stream of lines; the stream ends after `read_timeout_s` seconds of silence, as if the server had
+        ended it.
+        """
         what = f"watch {path}"
         response = self._open("GET", path, query, None, "", Call(timeout_s=_WATCH_ANSWER_S, accept=accept))
         if response.status != 200:
             raise self._failed(what, response, eviction=False)
-        # The answer must begin soon, the events may take their time.
+        # The response must begin soon, but events may take their time.
         connection = response.connection
         if isinstance(connection, HTTPConnection) and connection.sock is not None:
             connection.sock.settimeout(read_timeout_s)
         return LineStream(response, what)
 
     def close(self) -> None:
-        """Drop idle connections; calls in flight finish."""
+        """Close idle connections; running calls finish."""
         self._pool.close()
 
     def _send(
@@ -216,10 +220,10 @@ class Client:
     def _open(
         self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str, call: Call
     ) -> urllib3.BaseHTTPResponse:
-        """Send one request; returns the answer with its body still unread."""
+        """Send one request; return the response with its body unread."""
         headers = {
             "Accept": call.accept,
-            "Accept-Encoding": "identity",  # unpacking costs more than a local network saves
+            "Accept-Encoding": "identity",  # decompression costs more than a local network saves
             "User-Agent": self._user_agent,
             **self._endpoint.credentials.headers(),
         }
@@ -246,7 +250,9 @@ class Client:
         return response
 
     def _compare_clocks(self, date: str | None) -> None:
-        """Take note of the server's time; say so when ours differs by more than certificates and leases can bear."""
+        """Compare the server's time with ours; log a warning if certificates and leases cannot tolerate the
+        difference.
+        """
         server = http_date(date or "")
         if server is None:
             return
@@ -258,7 +264,7 @@ class Client:
             log.info("kube.clocks_agree", server=self.server, ahead_s=round(ahead_s))
 
     def _heed(self, what: str, response: urllib3.BaseHTTPResponse) -> None:
-        """Log each warning of the server once: that a field is unknown and was dropped, that a version is old."""
+        """Log each warning of the server once, for example about an unknown field or a deprecated version."""
         for header in response.headers.getlist("Warning"):
             for text in _WARNING.findall(header):
                 if text not in self._warned and len(self._warned) < _MOST_WARNINGS:
@@ -302,7 +308,7 @@ class Client:
 
 
 class LineStream:
-    """An answer that goes on and on, one JSON document a line. One thread reads; any thread may `abort`."""
+    """An open-ended response with one JSON document per line. One thread reads; any thread may `abort`."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse, what: str) -> None:
         self._response = response
@@ -317,9 +323,9 @@ class LineStream:
         self.close()
 
     def batches(self) -> Iterator[list[bytes]]:
-        """Yield the complete lines of each read until the server ends the stream, or is silent for too long.
+        """Yield the complete lines of each read until the server ends the stream or is silent for too long.
 
-        Raises `RetryLater` when the stream breaks; a line that broke off is dropped.
+        Raises `RetryLater` if the stream breaks; an incomplete last line is dropped.
         """
         held: list[bytes] = []
         held_bytes = 0
@@ -338,13 +344,13 @@ class LineStream:
             raise RetryLater(f"{self._what}: the stream broke off in the middle of a line")
 
     def abort(self) -> None:
-        """Make a reader blocked in another thread return now."""
-        # Not open any more, or never quite open: then there is no one to wake.
+        """Make a blocked reader in another thread return now."""
+        # Already closed, or never fully open: no reader is blocked.
         with contextlib.suppress(ValueError, RuntimeError, OSError):
             self._response.shutdown()
 
     def close(self) -> None:
-        """Give the connection up; only for the thread that reads."""
+        """Close the connection; only the reading thread may call this."""
         self._response.close()
 
     def _chunk(self) -> bytes:

@@ -5,15 +5,15 @@ from typing import Protocol
 
 
 class Credentials(Protocol):
-    """Says who we are; short-lived tokens are renewed when they are asked for."""
+    """Identifies us to the server; renews short-lived tokens on use."""
 
     def headers(self) -> dict[str, str]:
-        """Return the authorization headers of one request; raises `RetryLater` when a token cannot be renewed."""
+        """Return the authorization headers of one request; raises `RetryLater` if a token cannot be renewed."""
         ...
 
 
 class Anonymous:
-    """Credentials of nobody."""
+    """No credentials."""
 
     def headers(self) -> dict[str, str]:
         """Return no headers."""
@@ -21,7 +21,7 @@ class Anonymous:
 
 
 class RestConfig:
-    """An API server to talk to: base URL, TLS settings, proxy and credentials."""
+    """An API server and how to reach it: base URL, TLS settings, proxy and credentials."""
 
     def __init__(
         self,
@@ -39,5 +39,5 @@ class RestConfig:
 
     @property
     def verified(self) -> bool:
-        """Whether the server has to prove its identity; a kubeconfig may say that it need not."""
+        """Whether the server must prove its identity; a kubeconfig may switch that off."""
         return self.tls is None or self.tls.verify_mode is ssl.CERT_REQUIRED

@@ -1,4 +1,4 @@
-"""Writes of a dry run: sends nothing, and answers each call as if it had succeeded."""
+"""Writes of a dry run: sends nothing, and reports success for each call."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class DryRunWrites:
-    """`ClusterWrites`, and what providers write, without a cluster."""
+    """`ClusterWrites` and the writes of providers, without a cluster."""
 
     withheld = 0
-    """Calls that a real run would have made."""
+    """Number of calls that a real run would have made."""
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
         """Evict nothing."""
@@ -34,17 +34,17 @@ class DryRunWrites:
         return True
 
     def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
-        """Leave the taints."""
+        """Remove no taints."""
         self.withheld += 1
         return True
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Leave the annotations."""
+        """Change no annotations."""
         self.withheld += 1
         return True
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Leave the annotations."""
+        """Change no annotations."""
         self.withheld += 1
 
     def create_event(self, event: EventRecord) -> None:
@@ -58,27 +58,27 @@ class DryRunWrites:
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
     ) -> str:
-        """Store nothing; the object has no uid."""
+        """Store nothing; return an empty uid."""
         self.withheld += 1
         return ""
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Create nothing; return the object as it was given."""
+        """Create nothing; return the given object."""
         self.withheld += 1
         return dict(obj)
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Replace nothing; return the object as it was given."""
+        """Replace nothing; return the given object."""
         self.withheld += 1
         return dict(obj)
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Apply nothing; return the object as it was given."""
+        """Apply nothing; return the given object."""
         self.withheld += 1
         return dict(obj)
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
-        """Leave the status; `change` is not asked, for the object is not read."""
+        """Change no status; `change` is not called, because the object is not read."""
         self.withheld += 1
         return True
 
@@ -87,16 +87,16 @@ class DryRunWrites:
         self.withheld += 1
 
     def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Leave the annotations."""
+        """Change no annotations."""
         self.withheld += 1
 
     def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
-        """Leave the replicas."""
+        """Change no replicas."""
         self.withheld += 1
 
 
 def open_writes(
     client: "Client", leadership: Leadership, clock: Clock, sleep: Callable[[float], bool], *, dry_run: bool
 ) -> Writes | DryRunWrites:
-    """Return what may write to the cluster of a client: in a dry run nothing does."""
+    """Return the writes for a client's cluster; in a dry run they send nothing."""
     return DryRunWrites() if dry_run else Writes(client, leadership, clock, sleep)

@@ -1,4 +1,4 @@
-"""Runs leader election: a thread that does what `lease.LeaseState` decides."""
+"""Runs leader election: a thread that carries out the decisions of `lease.LeaseState`."""
 
 import socket
 import threading
@@ -19,20 +19,23 @@ class LeaseApi(Protocol):
     """The calls of the election. Every call may raise any `AutoscalerError`."""
 
     def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
-        """Return the Lease; None when there is none."""
+        """Return the Lease; None if it does not exist."""
         ...
 
     def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Create the Lease; `Conflict` when someone was faster."""
+        """Create the Lease; raises `Conflict` if it already exists."""
         ...
 
     def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Replace the Lease; `Conflict` when it changed since it was read."""
+        """Replace the Lease; raises `Conflict` if it has changed since it was read."""
         ...
 
 
 class LeaderElection:
-    """Competes for the lease until it wins, keeps it until `stop` or until it is lost. It is a `ports.Leadership`."""
+    """Competes for the lease until it wins, and keeps it until `stop` or until it is lost.
+
+    It is a `ports.Leadership`.
+    """
 
     def __init__(
         self,
@@ -55,35 +58,36 @@ class LeaderElection:
 
     @property
     def is_leading(self) -> bool:
-        """Whether we hold the lease, for reports; before a write ask `may_write`."""
+        """Whether we hold the lease; for reports only. Call `may_write` before a write."""
         return self._state.phase is LeasePhase.LEADING
 
     @property
     def holder(self) -> str | None:
-        """Who held the lease when last seen; None when no one did."""
+        """The last known holder of the lease; None if there was none."""
         return self._state.holder
 
     @property
     def last_error(self) -> str | None:
-        """Why the last call failed; None when it did not."""
+        """Why the last call failed; None if it succeeded."""
         return self._last_error
 
     def may_write(self, now: Instant, takes_s: float) -> bool:
-        """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
+        """Whether the lease stays valid for a call that starts now and takes `takes_s` seconds."""
         return self._state.may_write(now, takes_s)
 
     def start(self) -> None:
-        """Begin to compete."""
+        """Start the thread that competes for the lease."""
         self._thread.start()
 
     def wait_leading(self, timeout_s: float) -> bool:
-        """Wait until we lead; False if we do not in time."""
+        """Wait until we lead; return False after `timeout_s` seconds."""
         return self._leading.wait(timeout_s)
 
     def stop(self, timeout_s: float = 10.0) -> bool:
-        """Hand the lease over if we hold it, so that a successor need not wait it out, and end.
+        """End the election; release the lease if we hold it, so that a successor need not wait for it to expire.
 
-        Stop writing first: what is still being written meets the successor. False if the network holds us up.
+        Stop all writes first: a successor may already lead while they run. Returns False if the network takes longer
+        than `timeout_s`.
         """
         self._stopping.set()
         if self._thread.is_alive():
@@ -91,7 +95,7 @@ class LeaderElection:
         return not self._thread.is_alive()
 
     def tick(self) -> float | None:
-        """Do the next thing; returns the seconds until there is more to do, None when there never is."""
+        """Take the next step; return the seconds until the step after it, or None if there are no more steps."""
         step = self._state.next(self._clock.now())
         if isinstance(step, LeaseEnd):
             return None
@@ -101,7 +105,7 @@ class LeaderElection:
         return 0.0
 
     def release(self) -> None:
-        """Give the lease up. Losing the answer does no harm: the lease then runs out by itself."""
+        """Release the lease. If the response is lost, the lease expires anyway."""
         step = self._state.release(self._clock.now())
         self._leading.clear()
         if step is not None:
@@ -158,10 +162,10 @@ class Unopposed:
     """The `ports.Leadership` of a process that runs without election."""
 
     def may_write(self, now: Instant, takes_s: float) -> bool:
-        """Say yes."""
+        """Return True."""
         return True
 
 
 def own_identity() -> str:
-    """Return a name for this process: the host's, made unique, as Cluster Autoscaler's."""
+    """Return a unique name for this process: the host name with a suffix, as in Cluster Autoscaler."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"

@@ -1,4 +1,4 @@
-"""Starts, awaits and stops the watches of all kinds together."""
+"""Starts and stops the watches of all kinds, and waits until they are in sync."""
 
 import random
 import threading
@@ -13,18 +13,21 @@ from autoscaler.objects.decode import Named
 T = TypeVar("T", bound=Named)
 
 _RENEW_S = 90.0
-"""Bookmarks come every minute at the most, and none for a kind of which nothing changes."""
+"""Longest lifetime of a watch when silence matters.
+
+Bookmarks come at most every minute, and not for a kind without changes.
+"""
 
 
 class Feed(Protocol):
-    """Fills stores: from watches, or in the simulator from the storage itself. Add every kind before it starts."""
+    """Fills stores from watches or, in the simulator, directly from the storage. Add every kind before it starts."""
 
     def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
-        """Follow one more kind; returns the store it will fill."""
+        """Follow another kind; return the store that it fills."""
         ...
 
     def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
-        """Wait until every store is complete; returns the paths that are not in time, each with what is wrong."""
+        """Wait until every store is complete; return the paths of incomplete ones, each with the reason."""
         ...
 
     @property
@@ -33,12 +36,14 @@ class Feed(Protocol):
         ...
 
     def silence_s(self) -> Mapping[str, float]:
-        """Return since how many seconds the server has said nothing about a kind, by path; only kinds it has."""
+        """Return the seconds since the server last sent something about a kind, by path; only kinds that the server
+        has.
+        """
         ...
 
 
 class ClusterFeed:
-    """A `Feed` by list and watch: owns one reflector for each kind. Add every kind before `start`."""
+    """A `Feed` by list and watch, with one reflector per kind. Add every kind before `start`."""
 
     def __init__(
         self,
@@ -48,7 +53,7 @@ class ClusterFeed:
         rng: random.Random | None = None,
         max_silence_s: float = 0.0,
     ) -> None:
-        """`max_silence_s`: watches bring something, or are opened anew, well within it; 0: whenever suits."""
+        """`max_silence_s`: watches receive something or are reopened well within this time; 0 means no limit."""
         self._client = client
         self._clock = clock
         self._wait = wait
@@ -57,19 +62,19 @@ class ClusterFeed:
         self._reflectors: list[Reflector[Any]] = []
 
     def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
-        """Follow one more kind; returns the store it will fill."""
+        """Follow another kind; return the store that it fills."""
         store: Store[T] = Store(log_changes=log_changes)
         arguments = (source, store, self._client, self._clock, self._wait, self._rng, self._renew_s)
         self._reflectors.append(Reflector(*arguments))
         return store
 
     def start(self) -> None:
-        """Begin to list and watch, all kinds at once."""
+        """Start to list and watch all kinds in parallel."""
         for reflector in self._reflectors:
             reflector.start()
 
     def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
-        """Wait until every store is complete; returns the paths that are not in time, each with what is wrong."""
+        """Wait until every store is complete; return the paths of incomplete ones, each with the reason."""
         deadline = self._clock.now().mono + timeout_s
         unsynced = [
             reflector
@@ -88,7 +93,9 @@ class ClusterFeed:
         return all(reflector.has_synced for reflector in self._reflectors)
 
     def silence_s(self) -> Mapping[str, float]:
-        """Return since how many seconds the server has said nothing about a kind, by path; only kinds it has."""
+        """Return the seconds since the server last sent something about a kind, by path; only kinds that the server
+        has.
+        """
         now = self._clock.now().mono
         received = ((reflector.path, reflector.stats.last_received_mono) for reflector in self._reflectors)
         return {path: max(0.0, now - received_at) for path, received_at in received if received_at is not None}
@@ -98,7 +105,7 @@ class ClusterFeed:
         return {reflector.path: reflector.stats for reflector in self._reflectors}
 
     def stop(self, timeout_s: float = 5.0) -> bool:
-        """End every watch; False if a thread is still held up by the network after `timeout_s`."""
+        """End every watch; return False if a thread still waits for the network after `timeout_s` seconds."""
         deadline = self._clock.now().mono + timeout_s
         for reflector in self._reflectors:
             reflector.interrupt()

@@ -1,7 +1,7 @@
 """Loads the address and credentials of the API server: kubeconfig, in-cluster configuration, tokens and TLS.
 
-The only module that touches the official `kubernetes` package, and of it only the configuration loaders. The package
-takes a third of a second to import, so this module is imported only where a connection is made.
+This is the only module that uses the official `kubernetes` package, and it uses only its configuration loaders.
+Importing the package takes a third of a second, so this module is imported only to make a connection.
 """
 
 import os
@@ -24,7 +24,7 @@ from autoscaler.kube.config import RestConfig
 from cloudprovider.document import parse_yaml
 from cloudprovider.file import read_text
 
-# The package is typed in part only, and differently from version to version.
+# The package has partial type annotations, which differ between versions.
 _load_in_cluster: Callable[..., None] = load_incluster_config
 _load_kube_config: Callable[..., None] = load_kube_config
 
@@ -32,7 +32,7 @@ _LOADING = (ConfigException, OSError, yaml.YAMLError, ValueError, KeyError, Type
 
 
 class KubeconfigCredentials:
-    """What a kubeconfig or a service account says about who we are."""
+    """The identity from a kubeconfig or a service account."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -41,7 +41,7 @@ class KubeconfigCredentials:
     def headers(self) -> dict[str, str]:
         """Return the authorization headers of one request.
 
-        Raises `RetryLater` when a token cannot be renewed.
+        Raises `RetryLater` if a token cannot be renewed.
         """
         try:
             with self._lock:
@@ -53,7 +53,7 @@ class KubeconfigCredentials:
 
 
 class _Master(msgspec.Struct, frozen=True):
-    """The address flag, taken apart: Cluster Autoscaler reads options from its query."""
+    """The address flag, parsed: Cluster Autoscaler reads options from its query."""
 
     url: str
     in_cluster: bool = True
@@ -61,11 +61,11 @@ class _Master(msgspec.Struct, frozen=True):
 
 
 def load_endpoint(kubeconfig: str | None = None, master: str | None = None, context: str | None = None) -> RestConfig:
-    """Find the API server: the kubeconfig if one is named, the pod's service account otherwise.
+    """Find the API server: from the kubeconfig if one is named, otherwise from the pod's service account.
 
-    `kubeconfig` is a path, or several joined as in `KUBECONFIG`. `master` overrides the server's address, and
-    may say in its query, as with Cluster Autoscaler, `inClusterConfig=false` (no credentials) or
-    `auth=KUBECONFIG`. Raises `ConfigError` with one line that names the file and field to mend.
+    `kubeconfig` is a path, or several joined as in `KUBECONFIG`. `master` overrides the server's address. As in Cluster
+    Autoscaler, its query may contain `inClusterConfig=false` (no credentials) or `auth=KUBECONFIG`. Raises
+    `ConfigError` with one line that names the file and field to fix.
     """
     address = _master(master) if master else None
     path = kubeconfig or (address.kubeconfig if address is not None else None)
@@ -74,7 +74,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
         where = f"kubeconfig {path}"
         _load_kubeconfig(configuration, path, context, where)
     elif address is not None and not (address.in_cluster and address.url.startswith("https:")):
-        # A service-account token is never sent in the clear.
+        # Never send a service-account token unencrypted.
         return RestConfig(address.url, tls=_tls(None, address.url, "API server address"))
     else:
         where = "in-cluster configuration"
@@ -116,7 +116,7 @@ def _load_kubeconfig(configuration: Configuration, path: str, context: str | Non
     chosen = context or merged.current_context
     user = merged.check(chosen)
     try:
-        # Never written back: the file belongs to the user, and is often mounted read-only.
+        # Never write it back: the file belongs to the user, and is often mounted read-only.
         _load_kube_config(path, context=chosen, client_configuration=configuration, persist_config=False)
     except _LOADING as error:
         raise ConfigError(f"{where}: context {chosen!r} cannot be used: {one_line(error)}") from error
@@ -128,7 +128,7 @@ def _load_kubeconfig(configuration: Configuration, path: str, context: str | Non
 
 
 class _Kubeconfig:
-    """The files of a kubeconfig, read only to say precisely what is wrong with them."""
+    """The files of a kubeconfig, read only to report exactly what is wrong with them."""
 
     def __init__(self, path: str) -> None:
         self._where = f"kubeconfig {path}"
@@ -141,14 +141,14 @@ class _Kubeconfig:
 
     @property
     def current_context(self) -> str:
-        """The context to use when none is asked for; the first file that names one decides."""
+        """The default context: that of the first file that names one."""
         for document in self._documents:
             if name := document.get("current-context"):
                 return str(name)
         raise ConfigError(f"{self._where}: current-context is not set; set it with `kubectl config use-context NAME`")
 
     def check(self, context: str) -> Mapping[str, Any]:
-        """Follow `context` to its cluster and user; returns the user's entry."""
+        """Follow `context` to its cluster and user; return the user's entry."""
         entry = self._named("contexts", context, "context")
         cluster = self._named("clusters", self._field(entry, "cluster", f"context {context!r}"), "cluster")
         server = self._field(cluster, "server", f"the cluster of context {context!r}")
@@ -208,7 +208,7 @@ def _tls(configuration: Configuration | None, url: str, where: str) -> ssl.SSLCo
         raise ConfigError(f"{where}: certificate-authority: no usable certificate: {one_line(error)}") from error
     if configuration is None:
         return context
-    # Cluster CAs often lack extensions that newer Pythons insist on; the chain is still verified.
+    # Cluster CAs often lack extensions that newer Pythons require; the chain is still verified.
     context.verify_flags &= ~getattr(ssl, "VERIFY_X509_STRICT", 0)
     if configuration.cert_file:
         try:

@@ -1,10 +1,10 @@
 """Decides leader election on a Lease, with Cluster Autoscaler's object and timings, so that the two exclude each other.
 
-`LeaseState` says what to do next and does no I/O; `election` does it.
+`LeaseState` decides the next step and does no I/O; `election` carries it out.
 
-Leadership is a deadline: the lease lasts from the moment the request that won or renewed it was *sent*, so a
-process that froze finds, when it wakes, that it may not write any more. Other holders are judged by how long
-we have seen no change in their lease, never by comparing their clock with ours.
+Leadership has a deadline. The lease lasts from the moment at which the request that won or renewed it was *sent*, so a
+process that was frozen may not write when it resumes. Other holders are judged by how long their lease has not changed,
+and never by comparing their clock with ours.
 """
 
 import math
@@ -23,11 +23,11 @@ from autoscaler.objects.meta import Wire
 
 _RETRY_JITTER = 0.2
 _MAX_LEASE_S = 2**31
-"""The API's own limit."""
+"""The limit of the Kubernetes API."""
 
 
 class ElectionSpec(Wire, frozen=True):
-    """Who holds a Lease and since when; times are RFC 3339 texts with microseconds."""
+    """The holder of a Lease and its times; times are RFC 3339 texts with microseconds."""
 
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
@@ -37,7 +37,7 @@ class ElectionSpec(Wire, frozen=True):
 
 
 class ElectionLease(msgspec.Struct, frozen=True, rename="camel"):
-    """A coordination.k8s.io/v1 Lease; the metadata is kept whole, to be written back."""
+    """A coordination.k8s.io/v1 Lease; all metadata is kept, to be written back."""
 
     metadata: dict[str, Any]
     spec: ElectionSpec = ElectionSpec()
@@ -51,22 +51,22 @@ class ElectionLease(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def path(self) -> str:
-        """Where it lives."""
+        """The path of the object."""
         return paths.path(ObjectRef(self.api_version, self.kind, self.metadata["name"], self.metadata["namespace"]))
 
 
 class LeaseTimings(msgspec.Struct, frozen=True):
-    """Seconds; the defaults are Cluster Autoscaler's. Each must be well above the next."""
+    """Timings in seconds; the defaults are Cluster Autoscaler's. Each must be well above the next."""
 
     lease_s: float = 15.0
-    """How long others leave a lease alone that they do not see renewed."""
+    """How long others respect a lease that is not renewed."""
     renew_deadline_s: float = 10.0
-    """How long the leader tries to renew before it gives up."""
+    """How long the leader tries to renew before it gives up leadership."""
     retry_s: float = 2.0
-    """Pause between tries, of the leader and of those who wait."""
+    """Pause between attempts, for the leader and for those who wait."""
 
     def problems(self) -> Iterator[str]:
-        """Say what makes these timings impossible."""
+        """Yield the reasons why these timings cannot work."""
         if self.lease_s <= self.renew_deadline_s:
             deadline = f"the renew deadline ({self.renew_deadline_s:g} s)"
             yield f"lease duration: {self.lease_s:g} s must be longer than {deadline}"
@@ -77,7 +77,7 @@ class LeaseTimings(msgspec.Struct, frozen=True):
 
 
 class LeasePhase(StrEnum):
-    """Where we stand."""
+    """The state of this replica in the election."""
 
     STANDBY = "standby"
     LEADING = "leading"
@@ -86,7 +86,7 @@ class LeasePhase(StrEnum):
 
 
 class LeaseRead(msgspec.Struct, frozen=True):
-    """Read the Lease, within that many seconds."""
+    """Read the Lease, within this many seconds."""
 
     namespace: str
     name: str
@@ -94,7 +94,7 @@ class LeaseRead(msgspec.Struct, frozen=True):
 
 
 class LeaseWrite(msgspec.Struct, frozen=True):
-    """Create (`create`) or replace the Lease, within that many seconds."""
+    """Create (`create`) or replace the Lease, within this many seconds."""
 
     lease: ElectionLease
     create: bool
@@ -102,22 +102,22 @@ class LeaseWrite(msgspec.Struct, frozen=True):
 
 
 class LeaseWait(msgspec.Struct, frozen=True):
-    """Ask again in that many seconds."""
+    """Ask again after this many seconds."""
 
     seconds: float
 
 
 class LeaseEnd(msgspec.Struct, frozen=True):
-    """It is over: nothing more to do, ever."""
+    """The election is over; there are no more steps."""
 
 
 LeaseStep = LeaseRead | LeaseWrite | LeaseWait | LeaseEnd
 
 
 class LeaseState:
-    """What we know of the Lease and what to do about it. One thread drives it; any thread asks `may_write`.
+    """The known state of the Lease, and the next step. One thread drives it; any thread may call `may_write`.
 
-    The driver asks `next`, does it, and reports with `on_read`, `on_written` or `on_failed`.
+    The driver calls `next`, carries out the step, and reports it with `on_read`, `on_written` or `on_failed`.
     """
 
     def __init__(
@@ -146,29 +146,29 @@ class LeaseState:
 
     @property
     def phase(self) -> LeasePhase:
-        """Where we stand."""
+        """The state of this replica in the election."""
         return self._phase
 
     @property
     def lost_reason(self) -> str:
-        """Why leadership ended without being released, and how late that was noticed; empty where it did not."""
+        """Why leadership was lost, and how late the loss was noticed; empty if it was not lost."""
         return self._lost_reason
 
     @property
     def holder(self) -> str | None:
-        """Who held the lease when last seen; None when no one did."""
+        """The last known holder of the lease; None if there was none."""
         return (self._observed.spec.holder_identity or None) if self._observed is not None else None
 
     def may_write(self, now: Instant, takes_s: float) -> bool:
-        """Whether the lease outlasts a call of `takes_s` seconds that starts now.
+        """Whether the lease stays valid for a call that starts now and takes `takes_s` seconds.
 
-        Both clocks have to agree: the monotonic one may stand still while a machine is suspended.
+        Both clocks must agree, because the monotonic clock may stop while a machine is suspended.
         """
         until = self._expires
         return until is not None and now.mono + takes_s < until.mono and now.wall + takes_s < until.wall
 
     def next(self, now: Instant) -> LeaseStep:
-        """Say what to do at this moment."""
+        """Return the step to take now."""
         if self._phase is LeasePhase.LEADING and now.mono >= self._renew_by:
             self._mark_lost(self._overdue_text(now))
         if self._phase in (LeasePhase.LOST, LeasePhase.RELEASED):
@@ -184,11 +184,11 @@ class LeaseState:
         return LeaseWrite(self._next_lease(now), create=not self._exists, timeout_s=self._timeout(now))
 
     def on_read(self, lease: ElectionLease | None, now: Instant) -> None:
-        """Take in what a read gave; None when there is no Lease."""
+        """Process the result of a read; None means that there is no Lease."""
         self._must_read = False
         self._exists = lease is not None
         if lease is None:
-            # A holder whose Lease was deleted does not know yet: what we observed of it stays in force.
+            # A holder does not know yet that its Lease was deleted: our observations of it stay valid.
             return
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = now.mono
@@ -197,7 +197,7 @@ class LeaseState:
             self._mark_lost(f"it has another holder: {lease.spec.holder_identity or 'nobody'}")
 
     def on_written(self, lease: ElectionLease, sent: Instant) -> None:
-        """Take in the Lease as the server stored it, in answer to a request sent at `sent`."""
+        """Process the Lease as the server stored it, in response to a request sent at `sent`."""
         self._phase = LeasePhase.LEADING
         self._exists = True
         self._conflicts = 0
@@ -208,9 +208,10 @@ class LeaseState:
         self._retry_after(sent)
 
     def on_failed(self, now: Instant, *, conflict: bool = False) -> None:
-        """Note that a call failed or that its outcome is unknown: look again before the next write.
+        """Record that a call failed or that its outcome is unknown: the Lease must be read before the next write.
 
-        On a `conflict` the leader looks at once, since its own write of unknown outcome may be what it met.
+        After a `conflict` the leader reads at once, because it may have conflicted with its own write of unknown
+        outcome.
         """
         self._must_read = True
         self._conflicts += conflict
@@ -218,11 +219,11 @@ class LeaseState:
             self._retry_after(now)
 
     def on_crash(self) -> None:
-        """Stop writing from here on, without a word to the server."""
+        """Forbid all further writes, without telling the server."""
         self._mark_lost("the election crashed")
 
     def release(self, now: Instant) -> LeaseWrite | None:
-        """Stop writing from here on; returns the write that hands the lease over, if we hold it."""
+        """Forbid all further writes; return the write that releases the lease, or None if we do not hold it."""
         observed = self._observed
         leading = self._phase is LeasePhase.LEADING
         if self._phase is not LeasePhase.LOST:
@@ -257,7 +258,7 @@ class LeaseState:
         return LeaseWait(max(0.0, wake - now.mono))
 
     def _retry_after(self, now: Instant) -> None:
-        # Those who wait spread their tries; the leader keeps its pace.
+        # Those who wait spread their attempts; the leader keeps its interval.
         jitter = self._rng.uniform(0.0, _RETRY_JITTER) if self._phase is LeasePhase.STANDBY else 0.0
         self._not_before = now.mono + self._timings.retry_s * (1.0 + jitter)
 

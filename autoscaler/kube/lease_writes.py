@@ -1,4 +1,4 @@
-"""Reads and writes the Lease of the leader election, without asking for leadership first."""
+"""Reads and writes the Lease of the leader election. These writes do not require leadership."""
 
 from typing import TYPE_CHECKING
 
@@ -18,13 +18,16 @@ _encode = msgspec.json.encode
 
 
 class LeaseWrites:
-    """The election's calls: they never queue behind others and are never repeated, the election does that."""
+    """The election's calls.
+
+    They never wait for the rate limit, and are never repeated here, because the election retries.
+    """
 
     def __init__(self, client: "Client") -> None:
         self._client = client
 
     def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
-        """Return the Lease; None when there is none."""
+        """Return the Lease; None if it does not exist."""
         try:
             body = self._client.get(
                 ElectionLease.fresh(namespace, name, ElectionSpec()).path, call=_lease_call(timeout_s)
@@ -34,12 +37,12 @@ class LeaseWrites:
         return _lease(body, namespace, name)
 
     def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Create the Lease; `Conflict` when someone was faster."""
+        """Create the Lease; raises `Conflict` if it already exists."""
         where = paths.collection(lease.api_version, lease.kind, lease.metadata["namespace"])
         return self._answer(lease, self._client.post(where, _encode(lease), _lease_call(timeout_s)))
 
     def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Replace the Lease; `Conflict` when it changed since it was read."""
+        """Replace the Lease; raises `Conflict` if it has changed since it was read."""
         return self._answer(lease, self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
 
     @staticmethod

@@ -24,8 +24,8 @@ class _RawItems(msgspec.Struct, frozen=True):
 def read_all(client: ApiReader, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
     """Return the bodies of all chunks of the collection at `path`, in order; `selection` holds selectors.
 
-    Takes get and list alone. Raises what the client raises: `Gone` where there is no such collection, `Refused` where
-    it may not be read, `RetryLater` when the server does not answer.
+    Needs only the permissions get and list. Raises the client's errors: `Gone` if the collection does not exist,
+    `Refused` without permission, `RetryLater` if the server does not answer.
     """
     selected = dict(selection or {})
     query = {**selected, "limit": str(_PAGE_ITEMS)}
@@ -36,7 +36,7 @@ def read_all(client: ApiReader, path: str, selection: Mapping[str, str] | None =
         except Gone:
             if not pages:
                 raise
-            # The server has forgotten the version that the first chunk was of: all at once, then.
+            # The server has forgotten the version of the first chunk: read everything at once.
             return (client.get(path, selected, _PAGE),)
         continue_token = _continue_token(pages[-1])
         if not continue_token:
@@ -45,10 +45,10 @@ def read_all(client: ApiReader, path: str, selection: Mapping[str, str] | None =
 
 
 def _continue_token(body: bytes) -> str | None:
-    """Return the token of the next chunk; None where there is none."""
+    """Return the token of the next chunk; None after the last."""
     try:
         meta = msgspec.json.decode(body, type=_RawItems).metadata
-    except UNREADABLE:  # an object in it, perhaps, that is none of our business
+    except UNREADABLE:  # perhaps because of an object in it, which is not checked here
         try:
             meta = msgspec.convert(loads(body), _RawItems).metadata
         except msgspec.MsgspecError as error:

@@ -60,5 +60,5 @@ def custom(group: str, version: str, plural: str, namespace: str = "", name: str
 
 
 def quoted(part: str) -> str:
-    """Return one part of a path as URLs spell it."""
+    """Return one part of a path, escaped for a URL."""
     return quote(part, safe="")

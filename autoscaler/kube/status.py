@@ -37,13 +37,12 @@ def failure(
     *,
     eviction: bool = False,
 ) -> AutoscalerError:
-    """Return the error for HTTP `code` in answer to the call `what`.
+    """Return the error for HTTP status `code` in response to the call `what`.
 
-    422 because of `metadata.uid` is a `Conflict` too: the object is not the one that was meant.
+    A 422 because of `metadata.uid` is also a `Conflict`: the object was replaced by another one.
 
-    429 on an eviction means that a disruption budget forbids it, if the server says so with a Status object; the
-    flood control in front of the API answers 429 in plain text, and then the call may simply be made again. The headers
-    `Retry-After` and `Date` say when.
+    A 429 on an eviction means that a disruption budget forbids it, if the body is a Status object. The API's flood
+    control also answers 429, in plain text; that call may be repeated. The headers `Retry-After` and `Date` say when.
     """
     status = _status(body)
     plain = body[:_MAX_MESSAGE].decode("utf-8", "replace").strip()
@@ -54,7 +53,7 @@ def failure(
     wait_s = retry_after_s(retry_after, date)
     if wait_s is None and details.retry_after_seconds is not None:
         wait_s = retry_after_s(f"{details.retry_after_seconds}")
-    # A patch that holds the uid of another object is invalid to the server: it sees an attempt to change the uid.
+    # A patch with another object's uid is invalid to the server, because it would change the uid.
     if code == 409 or (code == 422 and any(cause.field == "metadata.uid" for cause in causes)):
         return Conflict(message, wait_s)
     if code in (404, 410):
@@ -67,7 +66,7 @@ def failure(
 
 
 def _message_with_causes(message: str, causes: Iterable[_Cause]) -> str:
-    """The server's words, with the causes that they leave out: the budget that forbids an eviction is one."""
+    """Return the server's message with the causes that it leaves out, such as the budget that forbids an eviction."""
     missing_causes = [cause.message for cause in causes if cause.message and cause.message not in message]
     return " ".join((message, *missing_causes))[:_MAX_MESSAGE].strip()
 

@@ -1,4 +1,4 @@
-"""Stores the last known objects of one kind; a reflector writes it, everyone reads it."""
+"""Stores the last known objects of one kind; a reflector writes it, all others read it."""
 
 import threading
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ T = TypeVar("T", bound=Named)
 
 
 class Delta(NamedTuple, Generic[T]):
-    """What became of one key: `old` is None for an object that appeared, `new` for one that went away.
+    """The change of one key: `old` is None for a new object, `new` is None for a removed one.
 
-    Different uids in the two mean that the object was replaced by another of the same name.
+    Different uids in the two mean that another object of the same name replaced the first.
     """
 
     old: T | None
@@ -23,14 +23,16 @@ class Delta(NamedTuple, Generic[T]):
 class Store(Generic[T]):
     """Objects by key, with listeners and a log of changes.
 
-    One thread writes; any thread reads. An object equal to the one it would replace changes nothing and is not
-    reported, so what listeners and the log see is what matters to the autoscaler.
+    One thread writes; any thread may read. An object equal to the stored one changes nothing and is not reported, so
+    listeners and the log only see changes that matter to the autoscaler.
     """
 
     def __init__(self, *, log_changes: bool = True) -> None:
-        """Turn `log_changes` off where nobody drains: the log remembers each changed key until then."""
+        """Set `log_changes` to False if nothing drains the log, because it keeps each changed key until it is
+        drained.
+        """
         self.absent = False
-        """Whether the server has no such kind, or not for us: there is nothing in the store for that reason."""
+        """Whether the store is empty because the server does not have the kind or does not let us read it."""
         self._lock = threading.Lock()
         self._items: dict[str, T] = {}
         self._listeners: tuple[StoreListener[T], ...] = ()
@@ -40,11 +42,11 @@ class Store(Generic[T]):
         return len(self._items)
 
     def get(self, key: str) -> T | None:
-        """Return the object under `namespace/name`, or the name where the kind has no namespace."""
+        """Return the object under `namespace/name`, or under its name if the kind has no namespace; None if absent."""
         return self._items.get(key)
 
     def snapshot(self) -> dict[str, T]:
-        """Return all objects by key, as of now; the copy is the caller's."""
+        """Return a copy of all current objects by key."""
         with self._lock:
             return self._items.copy()
 
@@ -54,9 +56,9 @@ class Store(Generic[T]):
             self._listeners = (*self._listeners, listener)
 
     def drain_changes(self) -> dict[str, Delta[T]]:
-        """Return what changed since the last drain, one entry a key: states in between are lost.
+        """Return the changes since the last drain, one per key; intermediate states are lost.
 
-        The first drain reports everything as new. Where an object came and went in between there is no entry.
+        The first drain reports all objects as new. An object that appeared and disappeared in between has no entry.
         """
         with self._lock:
             if self._log is None:
@@ -65,10 +67,10 @@ class Store(Generic[T]):
             return drained
 
     def apply(self, changes: Iterable[Delta[T]]) -> None:
-        """Take in changes in order; only the key of `old` counts, what the store holds is what goes away.
+        """Apply changes in order. Only the key and uid of `old` matter; the store reports the object that it holds.
 
-        A change of an object never seen is an addition; the removal of one never seen, or of an earlier object of
-        the same name, is ignored.
+        A change to an unknown object is an addition. The removal of an unknown object, or of an earlier object with the
+        same name, is ignored.
         """
         reported: list[Delta[T]] = []
         with self._lock:
@@ -82,7 +84,7 @@ class Store(Generic[T]):
         self._report(reported)
 
     def replace(self, items: Iterable[T]) -> None:
-        """Make `items` all there is: what is missing from them goes away, what is equal stays untouched."""
+        """Replace the content with `items`: missing objects are removed, equal ones stay untouched."""
         reported: list[Delta[T]] = []
         with self._lock:
             by_key = {item.key: item for item in items}
@@ -119,7 +121,7 @@ class Store(Generic[T]):
 
 
 def delta_of(change: DecodedEvent[T]) -> Delta[T] | None:
-    """Return what a watch event does to a store; None: nothing."""
+    """Return the change that a watch event makes to a store; None if it makes none."""
     item = change.item
     if item is None:
         return None

@@ -4,10 +4,10 @@ import threading
 
 
 class TokenBucket:
-    """Lets `qps` calls through per second, `burst` of them at once. Safe to share between threads.
+    """Allows `qps` calls per second, and `burst` calls at once. Threads may share it.
 
-    Callers reserve a place in the queue, so they are served in the order in which they asked. `qps` of zero or
-    less lifts the limit, as in client-go.
+    Callers reserve a place in the queue, so they are served in the order of their calls. A `qps` of zero or less lifts
+    the limit, as in client-go.
     """
 
     def __init__(self, qps: float, burst: int) -> None:
@@ -18,7 +18,7 @@ class TokenBucket:
         self._lock = threading.Lock()
 
     def reserve(self, now: float) -> float:
-        """Take one token at monotonic second `now`; returns how many seconds to wait before using it."""
+        """Take one token at monotonic second `now`; return the seconds to wait before using it."""
         if self._qps <= 0:
             return 0.0
         with self._lock:

@@ -1,4 +1,4 @@
-"""Tracks objects that cannot be decoded, and what a store holds in their place."""
+"""Tracks objects that cannot be decoded, and their replacements in a store."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ log = Log(__name__)
 
 
 class UndecodedObjects(Generic[T]):
-    """Objects by key, with what is wrong with each. For the thread that fills the store."""
+    """Undecodable objects by key, with the error of each. Only for the thread that fills the store."""
 
     def __init__(self, path: str, store: Store[T], decoder: Decoder[T]) -> None:
-        """`path` is the collection that they are of."""
+        """`path` is the collection of the objects."""
         self._path = path
         self._store = store
         self._decoder = decoder
@@ -30,17 +30,20 @@ class UndecodedObjects(Generic[T]):
         return len(self._reasons)
 
     def examples(self) -> Mapping[str, str]:
-        """Return what is wrong with the first of them, by key; the copy is the caller's."""
+        """Return a copy of the errors of some of them, by key."""
         return dict(itertools.islice(self._reasons.items(), _MAX_EXAMPLES))
 
     def in_place_of(self, listed: Sequence[Undecoded]) -> list[T]:
-        """Return what is kept of those in a complete list; there are no others any more."""
+        """Return the replacements for the undecodable objects of a complete list; forget all others."""
         keys = {undecoded.key for undecoded in listed}
         self._reasons = {key: reason for key, reason in self._reasons.items() if key in keys}
         return [item for undecoded in listed if (item := self._in_place_of(undecoded)) is not None]
 
     def delta_of(self, change: DecodedEvent[T]) -> Delta[T] | None:
-        """Return what a watch event does to the store, which has taken in all before it; None: nothing."""
+        """Return the change that a watch event makes to the store; None if it makes none.
+
+        All earlier events must be in the store.
+        """
         undecoded = change.undecoded
         if undecoded is None:
             if self._reasons and change.item is not None:
@@ -58,7 +61,7 @@ class UndecodedObjects(Generic[T]):
         return current if current is not None and undecoded.metadata.uid in ("", current.uid) else None
 
     def _in_place_of(self, undecoded: Undecoded) -> T | None:
-        """Return what is kept of an object; it is named in the log if it is new, and not one of very many."""
+        """Return the replacement of an object; log it if it is new and not one of very many."""
         if undecoded.key not in self._reasons and len(self._reasons) < _MAX_EXAMPLES:
             name = " ".join(undecoded.key.split())[:_MAX_NAME] or "unknown"
             log.warning("kube.undecoded", path=self._path, name=name, error=undecoded.why)

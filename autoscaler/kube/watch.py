@@ -1,7 +1,7 @@
 """Reflectors: each keeps a store up to date with one kind on the API server, by list and watch.
 
-A list comes in chunks; the watch then resumes from the last version seen, over torn streams and restarts of the
-server, and only a version the server has forgotten makes the reflector list again. It never gives up.
+A list comes in chunks. The watch then resumes from the last version, even after broken streams and restarts of the
+server. The reflector lists again only if the server has forgotten the version. It never gives up.
 """
 
 import copy
@@ -38,51 +38,53 @@ _METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
 log = Log(__name__)
 
 StopWait = Callable[[threading.Event, float], bool]
-"""Waits for the event or that many seconds, like `threading.Event.wait`; True once the event is set."""
+"""Waits for the event or this many seconds, like `threading.Event.wait`; returns True if the event is set."""
 
 
 class Stream(Protocol):
-    """A watch that is open."""
+    """An open watch."""
 
     def batches(self) -> Iterator[list[bytes]]:
-        """Yield the lines of each read until the server ends the stream; `RetryLater` when it breaks."""
+        """Yield the lines of each read until the server ends the stream; raises `RetryLater` if it breaks."""
         ...
 
     def abort(self) -> None:
-        """Wake a blocked reader, from another thread."""
+        """Wake a blocked reader; called from another thread."""
         ...
 
     def close(self) -> None:
-        """Give the connection up, from the reading thread."""
+        """Close the connection; called from the reading thread."""
         ...
 
 
 class ListsAndWatches(Protocol):
-    """What a reflector needs of the client."""
+    """The methods of the client that a reflector uses."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
         """Read one chunk of a list."""
         ...
 
     def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> Stream:
-        """Open a watch; so many seconds without a byte end it, as the server would."""
+        """Open a watch; it ends after `read_timeout_s` seconds without a byte, as if the server had ended it."""
         ...
 
 
 class KindSource(msgspec.Struct, Generic[T], frozen=True):
-    """Which objects to follow, and how to read them."""
+    """Which objects to follow, and how to decode them."""
 
     path: str
-    """The collection, such as /api/v1/pods."""
+    """The path of the collection, such as /api/v1/pods."""
     decoder: Decoder[T]
     field_selector: str = ""
     label_selector: str = ""
     partial_metadata: bool = False
-    """Ask for names, labels and owners only; a server that cannot do so sends whole objects."""
+    """Ask only for names, labels and owners; a server without support sends whole objects."""
     optional: bool = False
-    """A server that does not know the kind, or does not let us read it, has no object of it: asked again rarely."""
+    """If the server does not have the kind, or does not let us read it, the store stays empty and the retries are
+    rare.
+    """
     older_paths: tuple[str, ...] = ()
-    """Where to look in turn after `path` for an optional kind that may be served in an older version only."""
+    """Paths to try in order after `path`, for an optional kind that the server may serve only in an older version."""
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -95,32 +97,32 @@ class ReflectorStats(msgspec.Struct):
     """A reflector's counters since it started; what `Reflector.stats` returns is a copy."""
 
     relists: int = 0
-    """Completed lists, the first included."""
+    """Number of completed lists, including the first."""
     watch_restarts: int = 0
-    """Watches opened after the first one of each list."""
+    """Number of watches opened after the first one of each list."""
     decode_errors: int = 0
     undecoded: int = 0
-    """How many objects there are now that cannot be decoded."""
+    """Number of objects that cannot be decoded at present."""
     undecoded_examples: Mapping[str, str] = {}
-    """What is wrong with some of them, by `namespace/name`."""
+    """Errors of some of those objects, by `namespace/name`."""
     failures: int = 0
-    """Lists and watches that failed, for whatever reason."""
+    """Number of lists and watches that failed for any reason."""
     events: int = 0
     decode_s: float = 0.0
     """Seconds spent on decoding and storing."""
     last_received_mono: float | None = None
-    """Monotonic second of the last page, event, bookmark or watch that was granted: how fresh the store is known to be.
+    """Monotonic second of the last page, event, bookmark or accepted watch: the store was up to date then.
 
-    None: never heard of, or the server does not have it.
+    None if there was no such response, or the server does not have the kind.
     """
     last_error: str | None = None
-    """Why it does not work at the moment; None when it does."""
+    """The current error; None while lists and watches succeed."""
     failing_since_mono: float | None = None
-    """Monotonic second from which on it does not work; None when it does."""
+    """Monotonic second since which lists and watches fail; None while they succeed."""
 
 
 class _VersionExpired(Exception):
-    """The version we hold is of no more use: list again. The message says why."""
+    """The version we hold is no longer valid: list again. The message says why."""
 
 
 class Reflector(Generic[T]):
@@ -136,9 +138,9 @@ class Reflector(Generic[T]):
         rng: random.Random | None = None,
         silence_s: float = _MAX_SILENCE_S,
     ) -> None:
-        """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat.
+        """`wait` and `rng` (backoff jitter, watch lengths) are for tests and reproducible runs.
 
-        A watch that brings nothing for `silence_s` is opened anew: its kind may be quiet, or the connection be dead.
+        A watch without events for `silence_s` seconds is reopened, because the connection may be dead.
         """
         self._source = source
         self._path = source.path
@@ -163,7 +165,7 @@ class Reflector(Generic[T]):
 
     @property
     def path(self) -> str:
-        """The collection it follows."""
+        """The path of the collection."""
         return self._source.path
 
     @property
@@ -177,11 +179,11 @@ class Reflector(Generic[T]):
         return self._synced.is_set()
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Wait for the first complete list; False if it is not there in time."""
+        """Wait for the first complete list; return False after `timeout_s` seconds."""
         return self._synced.wait(timeout_s)
 
     def start(self) -> None:
-        """Begin to list and watch."""
+        """Start to list and watch."""
         self._thread.start()
 
     def interrupt(self) -> None:
@@ -192,7 +194,7 @@ class Reflector(Generic[T]):
                 self._stream.abort()
 
     def stop(self, timeout_s: float = 5.0) -> bool:
-        """End the watch; False if the thread is still held up by the network after `timeout_s`."""
+        """End the watch; return False if the thread still waits for the network after `timeout_s` seconds."""
         self.interrupt()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
@@ -210,7 +212,7 @@ class Reflector(Generic[T]):
                 return
 
     def step(self) -> float:
-        """List if need be, then watch until the stream ends; returns the seconds to wait before the next step."""
+        """List if necessary, then watch until the stream ends; return the seconds to wait before the next step."""
         try:
             if self._version is None:
                 try:
@@ -224,13 +226,13 @@ class Reflector(Generic[T]):
         except RetryLater as error:  # resume from the last version
             return self._mark_failed(error, error.retry_after_s)
         except Refused as error:
-            if error.status == 400:  # the version, perhaps: from another life of the server
+            if error.status == 400:  # perhaps because of the version, if the server was reinstalled
                 self._version = None
             return self._mark_failed(error)
         except (_VersionExpired, Gone) as error:
             just_listed = (
                 self._version is None or self._watches_since_list <= 1
-            )  # else listing again would help no more
+            )  # otherwise listing again would not help
             self._version = None
             pause_s = self._mark_failed(error)
             return pause_s if just_listed else 0.0
@@ -241,7 +243,9 @@ class Reflector(Generic[T]):
         return 0.0
 
     def _mark_absent(self, error: Exception) -> float:
-        """Take note that the server has no such kind, or not for us; returns the pause before it is asked again."""
+        """Record that the server does not have the kind or does not let us read it; return the pause before the
+        retry.
+        """
         paths = (self._source.path, *self._source.older_paths)
         self._path = paths[(paths.index(self._path) + 1) % len(paths)]
         if self._path != self._source.path:
@@ -298,7 +302,7 @@ class Reflector(Generic[T]):
         return page.resource_version
 
     def _watch_changes(self) -> None:
-        """Apply events until the server ends the watch. Raises what ended it otherwise."""
+        """Apply events until the server ends the watch; raises the error if the watch fails."""
         seconds = self._rng.randint(*_WATCH_S)
         query = self._source.selectors | {
             "watch": "true",
@@ -335,7 +339,7 @@ class Reflector(Generic[T]):
         self._consecutive_failures = 0
 
     def _apply_lines(self, lines: list[bytes]) -> None:
-        """Decode and store one batch; what came before a bad line is kept."""
+        """Decode and store one batch; the lines before a bad one are kept."""
         started = stopwatch()
         deltas: list[Delta[T]] = []
         applied = 0
@@ -346,7 +350,7 @@ class Reflector(Generic[T]):
                 if change.verb is WatchEventType.ERROR:
                     raise _VersionExpired(f"watch {self.path}: the server says {change.code}: {change.message}")
                 if change.undecoded is not None:
-                    self._store.apply(deltas)  # the object may be among them
+                    self._store.apply(deltas)  # one of the lines may hold the object
                     deltas, applied = [], applied + len(deltas)
                 if (delta := self._undecoded.delta_of(change)) is not None:
                     deltas.append(delta)
@@ -370,7 +374,9 @@ class Reflector(Generic[T]):
         self._stats.last_received_mono = self._clock.now().mono
 
     def _mark_failed(self, error: Exception, retry_after_s: float | None = None) -> float:
-        """Note a failure; returns the pause before the next try: exponential, jittered, longer if the server asks."""
+        """Record a failure; return the pause before the retry: exponential with jitter, or longer if the server
+        asks for it.
+        """
         text = one_line(error)
         if self._stats.last_error is None and not self._stopping.is_set():
             log.warning("kube.watch_failing", path=self.path, error=text)

@@ -1,7 +1,7 @@
 """Whole objects from the API server, to be read, changed and written back.
 
-Fields that nothing here knows stay as they are. Of those that are read the shape is certain, so that nobody who does
-so has to ask; an answer of another shape may be a proxy's or a broken server's, and is asked for again.
+Unknown fields stay as they are. The types of the fields that we read are checked here, so callers need not check them.
+A response with other types may come from a proxy or a broken server, so the read is retried.
 """
 
 from typing import Any
@@ -35,7 +35,7 @@ class _Shape(msgspec.Struct):
 
 
 def json_object(body: bytes) -> JsonObject:
-    """Return any JSON object; raises `RetryLater` where an answer is none."""
+    """Return a JSON object; raises `RetryLater` if the response is not one."""
     try:
         return msgspec.json.decode(body, type=JsonObject)
     except UNREADABLE as error:
@@ -43,7 +43,7 @@ def json_object(body: bytes) -> JsonObject:
 
 
 def json_objects(body: bytes) -> list[JsonObject]:
-    """Return the JSON objects of a list; what is none is left out."""
+    """Return the JSON objects of a list; other items are left out."""
     items = json_object(body).get("items") or []
     if not isinstance(items, list):
         raise RetryLater("the API server sent something that is no list")
@@ -51,10 +51,10 @@ def json_objects(body: bytes) -> list[JsonObject]:
 
 
 def whole_object(body: bytes) -> JsonObject:
-    """Return an object with metadata; raises `RetryLater` where an answer is none.
+    """Return an object with metadata; raises `RetryLater` if the response is not one.
 
-    `metadata` is a dict; `spec`, `status`, `data`, labels, annotations, taints and replicas are null, absent, or what
-    the API says.
+    `metadata` is a dict; `spec`, `status`, `data`, labels, annotations, taints and replicas are null, absent, or of the
+    type that the API documents.
     """
     obj = json_object(body)
     if (problem := _shape_problem(obj)) is not None:
@@ -63,7 +63,7 @@ def whole_object(body: bytes) -> JsonObject:
 
 
 def whole_objects(body: bytes) -> list[JsonObject]:
-    """Return the objects of a list, as `whole_object` does; what is none is left out."""
+    """Return the objects of a list in the form of `whole_object`; other items are left out."""
     return [item for item in json_objects(body) if _shape_problem(item) is None]
 
 

@@ -1,8 +1,8 @@
-"""Every write to the cluster but the lease's own, in one class that shows all that the autoscaler can change.
+"""All writes to the cluster except the lease's, in one class that shows everything the autoscaler can change.
 
-Nodes and ConfigMaps are read, changed and replaced, guarded by their resourceVersion: a concurrent change is
-never lost, and the permissions of a stock Cluster Autoscaler installation (get and update, no patch) are enough.
-Every write here asks for leadership right before it is sent, after any wait for the rate limit.
+Nodes and ConfigMaps are read, changed and replaced with their resourceVersion, so no concurrent change is lost. The
+permissions of a stock Cluster Autoscaler installation (get and update, no patch) are enough. Every write requires
+leadership, checked right before it is sent, after any wait for the rate limit.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ _encode = msgspec.json.encode
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """One event as stored; `count` says how often it happened between the two moments (Unix seconds)."""
+    """One event as stored; it happened `count` times between its first and last time (Unix seconds)."""
 
     name: str
     about: Subject
@@ -46,44 +46,49 @@ class EventRecord(msgspec.Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """Where it is stored: beside its object, in `default` for objects without a namespace."""
+        """The namespace of the event: that of its object, or `default` for objects without a namespace."""
         return self.about.namespace or "default"
 
 
 class ClusterWrites(Protocol):
-    """What the autoscaler can do to a cluster. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`.
+    """The changes that the autoscaler can make to a cluster. Any call may raise `LeadershipLost`, `RetryLater` or
+    `Refused`.
 
-    After `RetryLater` the write may or may not have happened: look before deciding again.
+    After `RetryLater` the write may have happened: read the object before deciding again.
     """
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
-        """Evict the pod of that uid; `Blocked` by a disruption budget, `Gone` if it is not there (any more)."""
+        """Evict the pod with that uid; raises `Blocked` for a disruption budget, `Gone` if it does not exist."""
         ...
 
     def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Delete the pod of that uid, budgets or not; `Gone` if it is not there."""
+        """Delete the pod with that uid, ignoring disruption budgets; raises `Gone` if it does not exist."""
         ...
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
-        """Taint the node and, if asked, cordon it; False if it was so already. `Gone` if there is no such node.
+        """Taint the node and optionally cordon it; return False if that changed nothing. Raises `Gone` if it does not
+        exist.
 
-        A taint of the same key and effect stays as it is, time stamp included.
+        An existing taint with the same key and effect stays as it is, including its time stamp.
         """
         ...
 
     def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
-        """Remove the taints of that key and, if there were any and it is asked for, uncordon the node.
+        """Remove the taints with that key; if there were any and `uncordon` is set, uncordon the node.
 
-        False if there was nothing to remove, be it for want of the node.
+        Returns False if there was nothing to remove, also if the node does not exist.
         """
         ...
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations (None removes one); False if they were so already. `Gone` if there is no such node."""
+        """Set annotations (None removes one); return False if that changed nothing.
+
+        Raises `Gone` if the node does not exist.
+        """
         ...
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the pod of that uid; `Gone` if it is not there (any more)."""
+        """Set annotations (None removes one) of the pod with that uid; raises `Gone` if it does not exist."""
         ...
 
     def create_event(self, event: EventRecord) -> None:
@@ -91,56 +96,56 @@ class ClusterWrites(Protocol):
         ...
 
     def repeat_event(self, event: EventRecord) -> None:
-        """Update the count, last time and message of a stored event; one that expired is stored anew."""
+        """Update the count, last time and message of a stored event; create it again if it has expired."""
         ...
 
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
     ) -> str:
-        """Create the ConfigMap, or put `data` into it; other data, annotations and labels stay. Returns its uid."""
+        """Create the ConfigMap, or add `data` to it; other data, annotations and labels stay. Returns its uid."""
         ...
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""
+        """Create an object (nodes of the kwok provider, ConfigMaps, ...); raises `Conflict` if the name is taken."""
         ...
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Replace an object; `Conflict` if it changed since the resourceVersion in its metadata."""
+        """Replace an object; raises `Conflict` if it changed after the resourceVersion in its metadata."""
         ...
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Make the object's fields so by server-side apply, whoever set them before."""
+        """Set the object's fields by server-side apply, even if another manager owns them."""
         ...
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
-        """Let `change` alter the object, of which only the status is stored; False where it finds nothing to do.
+        """Let `change` modify the object and store its status; return False if `change` makes no change.
 
-        `change` may run more than once, each time on the object as it then is. `Gone` if the object of that uid is not
-        there (any more).
+        `change` may run several times, each time on the current object. Raises `Gone` if no object with that uid
+        exists.
         """
         ...
 
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
-        """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
+        """Delete an object if its uid or version still matches; raises `Gone` if it does not exist."""
         ...
 
 
 class Writes:
-    """`ClusterWrites` on an API server. Safe to share between threads."""
+    """`ClusterWrites` on an API server. Threads may share it."""
 
     def __init__(self, client: "Client", leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]) -> None:
-        """`sleep` waits that many seconds and returns False when the program is stopping."""
+        """`sleep` waits that many seconds and returns False if the program is stopping."""
         self._client = client
         self._leadership = leadership
         self._clock = clock
         self._sleep = sleep
         self._write = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed)
-        # The read before it has waited for the rate limit already; waiting between the two invites conflicts.
+        # The read before it already waited for the rate limit; a wait between the two would invite conflicts.
         self._write_back = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed, urgent=True)
         self._evict = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed, repeatable=False, eviction=True)
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
-        """Evict the pod of that uid."""
+        """Evict the pod with that uid."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -151,13 +156,13 @@ class Writes:
         self._of_that_uid(where, uid, lambda: self._client.post(f"{where}/eviction", _encode(body), self._evict))
 
     def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
-        """Delete the pod of that uid, budgets or not."""
+        """Delete the pod with that uid, ignoring disruption budgets."""
         where = paths.pod(namespace, name)
         options = _encode(_delete_options(grace_s, uid))
         self._of_that_uid(where, uid, lambda: self._client.delete(where, options, self._write))
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
-        """Taint the node and, if asked, cordon it; False if it was so already."""
+        """Taint the node and optionally cordon it; return False if that changed nothing."""
 
         def change(node: JsonObject) -> bool:
             spec = node["spec"] = node.get("spec") or {}
@@ -173,7 +178,7 @@ class Writes:
         return self._edit(paths.node(node), change)
 
     def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
-        """Remove the taints of that key and, if there were any and it is asked for, uncordon the node."""
+        """Remove the taints with that key; if there were any and `uncordon` is set, uncordon the node."""
 
         def change(node: JsonObject) -> bool:
             spec = node["spec"] = node.get("spec") or {}
@@ -191,7 +196,7 @@ class Writes:
             return False
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations (None removes one); False if they were so already."""
+        """Set annotations (None removes one); return False if that changed nothing."""
 
         def change(node: JsonObject) -> bool:
             return _annotated(node, annotations)
@@ -199,7 +204,7 @@ class Writes:
         return self._edit(paths.node(node), change)
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the pod of that uid."""
+        """Set annotations (None removes one) of the pod with that uid."""
         where = paths.pod(namespace, name)
         change = _encode({"metadata": {"uid": uid, "annotations": dict(annotations)}})
         self._of_that_uid(where, uid, lambda: self._client.patch(where, change, MERGE_PATCH, self._write))
@@ -210,7 +215,7 @@ class Writes:
         self._client.post(where, _encode(_event_object(event)), self._write)
 
     def repeat_event(self, event: EventRecord) -> None:
-        """Update the count, last time and message of a stored event; one that expired is stored anew."""
+        """Update the count, last time and message of a stored event; create it again if it has expired."""
         where = paths.path(ObjectRef("v1", "Event", event.name, event.namespace))
         change = {"count": event.count, "lastTimestamp": rfc3339(event.last_wall), "message": event.message}
         try:
@@ -221,7 +226,7 @@ class Writes:
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
     ) -> str:
-        """Create the ConfigMap, or put `data` into it; other data, annotations and labels stay. Returns its uid."""
+        """Create the ConfigMap, or add `data` to it; other data, annotations and labels stay. Returns its uid."""
         ref = ObjectRef("v1", "ConfigMap", name, namespace)
         noted = dict(annotations or {})
         uids: list[str] = []
@@ -242,27 +247,27 @@ class Writes:
         return uids[-1]
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""
+        """Create an object (nodes of the kwok provider, ConfigMaps, ...); raises `Conflict` if the name is taken."""
         ref = _ref(obj)
         where = paths.collection(ref.api_version, ref.kind, ref.namespace)
         return json_object(self._client.post(where, _encode(obj), self._write))
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Replace an object; `Conflict` if it changed since the resourceVersion in its metadata.
+        """Replace an object; raises `Conflict` if it changed after the resourceVersion in its metadata.
 
-        Without one it is refused here: the server would overwrite what others have written since.
+        An object without a resourceVersion is refused here, because the server would overwrite concurrent changes.
         """
         if not obj["metadata"].get("resourceVersion"):
             raise ValueError("an object is replaced only by its resourceVersion")
         return json_object(self._client.put(paths.path(_ref(obj)), _encode(obj), self._write))
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Make the object's fields so by server-side apply, whoever set them before."""
+        """Set the object's fields by server-side apply, even if another manager owns them."""
         query = {"fieldManager": _FIELD_MANAGER, "force": "true"}
         return json_object(self._client.patch(paths.path(_ref(obj)), _encode(obj), APPLY_PATCH, self._write, query))
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
-        """Let `change` alter the object, of which only the status is stored; False where it finds nothing to do."""
+        """Let `change` modify the object and store its status; return False if `change` makes no change."""
         where = paths.path(ref)
 
         def guarded(held: JsonObject) -> bool:
@@ -273,13 +278,13 @@ class Writes:
         return self._edit(where, guarded, "/status")
 
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
-        """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
+        """Delete an object if its uid or version still matches; raises `Gone` if it does not exist."""
         self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
 
     def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the object at a path; `Conflict` where it is not of that uid.
+        """Set annotations (None removes one) of the object at a path; raises `Conflict` if its uid differs.
 
-        It is written back even where nothing changes: that tells whether it may be.
+        The object is written back even if nothing changes, to find out whether the write is allowed.
         """
 
         def change(obj: JsonObject) -> bool:
@@ -291,7 +296,7 @@ class Writes:
         self._edit(where, change)
 
     def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
-        """Set the replicas of the object at a path; `Conflict` if it changed since that version."""
+        """Set the replicas of the object at a path; raises `Conflict` if it changed after that version."""
         if not resource_version:
             raise ValueError("a scale is replaced only by its resourceVersion")
         metadata = {"name": name, "namespace": namespace, "resourceVersion": resource_version}
@@ -300,9 +305,9 @@ class Writes:
         self._client.put(f"{where}/scale", _encode(scale), self._write_back)
 
     def _edit(self, where: str, change: Callable[[JsonObject], bool], part: str = "") -> bool:
-        """Read, change and replace, or replace a `part` such as `/status`, until no one comes between.
+        """Read, change and replace the object, or a `part` such as `/status`; retry until no other change intervenes.
 
-        False if `change` finds nothing to do.
+        Returns False if `change` makes no change.
         """
         give_up = self._clock.now().mono + _CONFLICT_PATIENCE_S
         while True:
@@ -318,7 +323,7 @@ class Writes:
                 return True
 
     def _of_that_uid(self, where: str, uid: str, remove: Callable[[], object]) -> None:
-        """Run `remove`; a conflict because the name belongs to another object by now means that ours is gone."""
+        """Run `remove`. A conflict because another object has the name by now means that ours is gone."""
         try:
             remove()
         except Conflict as conflict:
@@ -327,7 +332,7 @@ class Writes:
             raise
 
     def _allowed(self) -> float:
-        """Return the longest time-out that the lease outlasts: short ones will do while a renewal is slow."""
+        """Return the longest time-out for which the lease stays valid; it is short while a renewal is slow."""
         now = self._clock.now()
         for seconds in _WRITE_TIMEOUTS_S:
             if self._leadership.may_write(now, seconds):
@@ -336,7 +341,7 @@ class Writes:
 
 
 def _annotated(obj: JsonObject, annotations: Mapping[str, str | None]) -> bool:
-    """Set annotations (None removes one) on an object; False if they were so already."""
+    """Set annotations (None removes one) on an object; return False if that changed nothing."""
     present = obj["metadata"].get("annotations") or {}
     wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
     obj["metadata"]["annotations"] = wanted
