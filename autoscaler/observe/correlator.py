@@ -1,8 +1,8 @@
 """Decides which events reach the API server: repeated events are counted instead of sent again.
 
-Behaviour as Cluster Autoscaler's event correlator: each (source, object, reason) has a bucket of one event that
-refills every five minutes; events on the status ConfigMap have one for each message. An event equal to an earlier one
-raises that one's count, also while it is being held back.
+The behaviour is that of Cluster Autoscaler's event correlator. Each (source, object, reason) has a bucket of one event
+that refills every five minutes; events on the status ConfigMap have one bucket per message. An event equal to an
+earlier one increases the earlier one's count, even while it may not be sent.
 """
 
 from collections import OrderedDict
@@ -26,10 +26,10 @@ class ReportedEvent(msgspec.Struct, frozen=True):
 
 
 class EventCount(msgspec.Struct, frozen=True):
-    """How often an equal event was seen, and the API object that says so."""
+    """The number of equal events so far, and the API object that holds the count."""
 
     name: str | None
-    """The Event object's name; None while there is none."""
+    """The Event object's name; None if it does not exist yet."""
     count: int
     first_at: float
 
@@ -40,7 +40,7 @@ class _EventBucket(msgspec.Struct):
 
 
 class Correlator:
-    """Remembers what was sent, for a bounded number of keys. Not safe to share between threads."""
+    """Remembers sent events, for a limited number of keys. Threads must not share it."""
 
     def __init__(self, status_object: Subject | None, *, duplicates: bool = False, size: int = 4096) -> None:
         """`status_object` is the ConfigMap keyed by message; `duplicates` is --record-duplicated-events."""
@@ -52,7 +52,7 @@ class Correlator:
         self._counts: OrderedDict[ReportedEvent, EventCount] = OrderedDict()
 
     def count(self, event: ReportedEvent, wall: float) -> EventCount:
-        """Count the event and return what is known of its like, this one included."""
+        """Count the event; return the count of equal events, including this one."""
         previous = self._counts.get(event)
         current = (
             EventCount(None, 1, wall)
@@ -79,7 +79,7 @@ class Correlator:
         return True
 
     def set_name(self, event: ReportedEvent, name: str) -> None:
-        """Note the API object that stands for this event from now on."""
+        """Record the API object that holds the count of equal events from now on."""
         known = self._counts.get(event)
         if known is not None:
             self._counts[event] = msgspec.structs.replace(known, name=name)

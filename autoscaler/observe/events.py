@@ -1,4 +1,4 @@
-"""Sends Kubernetes events (`kubectl describe`) beside the loop, without delaying it."""
+"""Sends Kubernetes events (`kubectl describe`) in the background, without delaying the loop."""
 
 import contextlib
 import threading
@@ -32,15 +32,15 @@ class EventStore(Protocol):
         ...
 
     def repeat_event(self, event: EventRecord) -> None:
-        """Update count and last time of a stored event; one that expired is stored anew."""
+        """Update count and last time of a stored event; create it again if it has expired."""
         ...
 
 
 class Drops(Protocol):
-    """Hears how many events were given up."""
+    """Counts dropped events."""
 
     def events_dropped(self, count: int) -> None:
-        """Note `count` more."""
+        """Count `count` more."""
         ...
 
 
@@ -50,9 +50,9 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 class EventRecorder:
-    """A `ports.EventSink` that sends events from a bounded queue, the oldest being dropped when it is full.
+    """A `ports.EventSink` with a bounded queue; when the queue is full, it drops the oldest event.
 
-    The executor should be its own: a drain that waits for an hour must not hold back the news of it.
+    It needs an executor of its own, so that an hour-long drain cannot delay events.
     """
 
     def __init__(
@@ -101,16 +101,18 @@ class EventRecorder:
             self._executor.submit(self._drain)
 
     def identified(self, about: Subject) -> None:
-        """Note an object which events that name it without its uid are about: `kubectl describe` looks for the uid."""
+        """Record the uid of an object; events that name the object get it, because `kubectl describe` searches by
+        uid.
+        """
         self._identities[replace(about, uid="")] = about
 
     def tail(self) -> tuple[RecentEvent, ...]:
-        """Return the newest events that were let through, oldest first."""
+        """Return the newest accepted events, oldest first."""
         with self._changed:
             return tuple(self._tail)
 
     def stop(self, wait_s: float = 5.0) -> bool:
-        """Take no more events and wait until those queued are written; False when time ran out."""
+        """Accept no more events and wait until the queued ones are written; return False on time-out."""
         with self._changed:
             self._stopped = True
             done = self._changed.wait_for(lambda: not self._draining, wait_s)
@@ -162,7 +164,7 @@ class EventRecorder:
         if event_count.name is not None:
             self._writer.repeat_event(record)
             return
-        with contextlib.suppress(Conflict):  # an earlier attempt got through after all
+        with contextlib.suppress(Conflict):  # an earlier attempt succeeded after all
             self._writer.create_event(record)
 
     def _give_up(self, event: ReportedEvent, error: AutoscalerError) -> None:
@@ -183,20 +185,20 @@ class EventRecorder:
 
     def _new_name(self, about: Subject, instant: Instant) -> str:
         self._serial += 1
-        # As client-go names them; the serial keeps two events of one moment apart.
+        # Named as in client-go; the serial number separates two events of the same moment.
         suffix = f".{int(instant.wall * 1e9) + self._serial:x}"
         return about.name[: _LONGEST_NAME - len(suffix)] + suffix
 
 
 class CollectedEvents:
-    """A `ports.EventSink` that only remembers: for dry runs, offline plans and tests."""
+    """A `ports.EventSink` that only stores events: for dry runs, offline plans and tests."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._all: list[RecentEvent] = []
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
-        """Remember one event."""
+        """Store one event."""
         self._all.append(_recent(ReportedEvent(about, kind, reason, message), self._clock.now().wall))
 
     @property

@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.observe import reason_table
 
 GivenReason = tuple[str, Sequence[type[StrEnum]]]
-"""A reason, and the kinds of which it can be."""
+"""A reason, and the enumerations that may define it."""
 
 
 class ReasonMeaning(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class ReasonMeaning(msgspec.Struct, frozen=True):
 
 
 def meanings(given: Iterable[GivenReason]) -> Iterator[ReasonMeaning]:
-    """Explain each word once, in order; one that is no reason of ours is left out."""
+    """Yield the meaning of each word once, in order; unknown words are left out."""
     for reason, kinds in dict.fromkeys((reason, tuple(kinds)) for reason, kinds in given):
         meaning = reason_table.meaning(reason, kinds)
         if meaning is not None:

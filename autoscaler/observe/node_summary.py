@@ -1,4 +1,4 @@
-"""Summarises the nodes of one pass for people: stage, utilisation, and why each stays."""
+"""Summarises the nodes of one pass for people: stage, utilisation, and the reason why each stays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -18,13 +18,13 @@ from autoscaler.snapshot.columns import Columns
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 
 UtilizationShares = Sequence[float | None]
-"""Requested / allocatable by node position; None where a node has nothing of the resource."""
+"""Requested / allocatable by node position; None if the node has none of the resource."""
 
 _DIGITS = 4
 
 
 class NodeVerdicts(msgspec.Struct, frozen=True):
-    """What scale-down thinks of nodes, by name."""
+    """The verdicts of scale-down on nodes, by name."""
 
     stays: Mapping[str, Stay] = {}
     unneeded_since_at: Mapping[str, float] = {}
@@ -41,7 +41,9 @@ def node_statuses(view: ClusterView, registry: Registry, verdicts: NodeVerdicts)
 
 
 def verdicts_of(report: PassReport, previous: Iterable[NodeStatus]) -> NodeVerdicts:
-    """Return why nodes stay, and since when the others are unneeded: as `previous` has it, else by the soft taint."""
+    """Return why nodes stay, and since when the others are unneeded: from `previous` if it knows, otherwise from
+    the soft taint.
+    """
     wall = report.now.wall
     known = {node.name: node.unneeded_since_at for node in previous if node.unneeded_since_at is not None}
     since_at = {}
@@ -60,7 +62,7 @@ def _stay(kept: UnremovableNode) -> Stay:
 
 
 def unjudged_node_statuses(view: ClusterView) -> tuple[NodeStatus, ...]:
-    """Return the nodes by their own word alone: for a pass that never came to judge them."""
+    """Return the nodes by their own conditions only, for a pass that ended before it judged them."""
     states = {node.name: NodeState.READY if readiness(node).ready else NodeState.UNREADY for node in view.nodes}
     return tuple(_nodes(view, states, NodeVerdicts()))
 
@@ -112,7 +114,7 @@ def _shares(columns: Columns, resource: str) -> UtilizationShares:
 
 
 def _gpu_shares(columns: Columns) -> UtilizationShares:
-    """Return the share of whichever GPUs a node has; the first that count where it has several."""
+    """Return the utilisation of each node's GPUs; if a node has several GPU resources, the first one counts."""
     gpu_shares: list[float | None] = [None] * columns.allocatable.shape[1]
     for resource in ALL_GPU_RESOURCES:
         if resource in columns.vocabulary.rows:

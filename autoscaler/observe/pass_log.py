@@ -20,11 +20,11 @@ _STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_B
 
 
 class PassLog:
-    """Writes what passes decided. What stays as it was is written once. Owned by the deciding thread."""
+    """Logs the decisions of passes. An unchanged state is logged once. Owned by the deciding thread."""
 
     def __init__(self, *, prices_matter: bool = False) -> None:
         self.prices_matter = prices_matter
-        """Whether groups without a price are worth a line."""
+        """Whether groups without a price are logged."""
         self._unpriced: tuple[str, ...] = ()
         self._stuck: object = None
         self._end = PassEnd.COMPLETE
@@ -34,7 +34,7 @@ class PassLog:
         self._silent: frozenset[str] = frozenset()
 
     def pass_ended(self, report: PassReport, status: PublishedStatus) -> None:
-        """Write the lines of a pass; `status` is what was published of it."""
+        """Log a pass; `status` is its published status."""
         self._write_end(report)
         self._write_silence(report)
         if report.registry is not None:
@@ -83,7 +83,7 @@ class PassLog:
         self._end, self._error = report.end, report.error
 
     def _write_silence(self, report: PassReport) -> None:
-        """Say that the API server says nothing about some kinds: when that begins, is about others, and ends."""
+        """Log silence of the API server about some kinds: when it begins, changes, and ends."""
         silent = frozenset(report.silent_s)
         if silent and silent != self._silent:
             log.error(
@@ -97,7 +97,7 @@ class PassLog:
         self._silent = silent
 
     def _write_answers(self, report: PassReport) -> None:
-        """Say that the gRPC expander is of no help: when that begins, changes, and ends."""
+        """Log failures of the gRPC expander: when they begin, change, and end."""
         if report.scale_up.plan is None or not report.scale_up.plan.answers:
             return
         expander_error = next(filter(None, (answer.complaint for answer in report.scale_up.plan.answers)), "")
@@ -108,7 +108,7 @@ class PassLog:
         self._expander_error = expander_error
 
     def _write_unpriced(self, report: PassReport) -> None:
-        """Say which groups an expander that goes by prices cannot compare."""
+        """Log the groups that have no price, so that a price-based expander cannot compare them."""
         if not self.prices_matter or report.view is None:
             return
         groups = report.view.groups.all
@@ -140,7 +140,7 @@ class PassLog:
         self._write_stuck(report, status.pods)
 
     def _write_stuck(self, report: PassReport, pods: tuple[PodStatus, ...]) -> None:
-        """Say that pods cannot be helped: when that begins, or when it is others or for other reasons."""
+        """Log pods that cannot get a node: when that begins, and when the pods or the reasons change."""
         if report.increases or report.scale_up.result not in _STUCK:
             self._stuck = None
             return
@@ -160,7 +160,7 @@ class PassLog:
         self._stuck = stuck
 
     def _write_replacements(self, report: PassReport) -> None:
-        """Say which replacements have come to another stage."""
+        """Log replacements that have reached another stage."""
         for replacement in report.replacements.all:
             if self._stages.get(replacement.id) is not replacement.stage:
                 log.info(

@@ -17,10 +17,10 @@ from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
 
 
 class PodOutcome(msgspec.Struct, frozen=True):
-    """What pods of one fate have in common."""
+    """The common outcome of several pods."""
 
     verdict: str
-    """A `Waiting`, a `PodVerdict`, or a `ScaleUpResult` where the pass did not come to judge single pods."""
+    """A `Waiting` or a `PodVerdict`; a `ScaleUpResult` if the pass ended before it judged single pods."""
     detail: str = ""
     reasons: tuple[GroupReason, ...] = ()
     planned_group: str | None = None
@@ -34,9 +34,9 @@ _HELD_BACK = {
 
 
 def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) -> tuple[PodStatus, ...]:
-    """Return one status for each pod of the view that has no node, in the view's order.
+    """Return one status per pod of the view without a node, in the view's order.
 
-    `etas` has seconds until pods are ready, by pod key, as far as that is known.
+    `etas` holds the known seconds until pods are ready, by pod key.
     """
     etas = etas or {}
     view, plan = report.view, report.scale_up.plan
@@ -81,7 +81,7 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
 
 
 def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, PodOutcome]:
-    """Return what became of the pods that the planned nodes are for, by pod key."""
+    """Return the outcome of the pods for which nodes are planned, by pod key."""
     by_group: dict[str, Resized] = {}
     for increase in report.increases:
         if increase.after > increase.before or increase.group not in by_group:
@@ -130,7 +130,7 @@ def _rejection_text(rejection: Rejection) -> str:
 
 
 def _default_outcome(report: PassReport) -> PodOutcome:
-    """Return what became of pods about which the pass says nothing."""
+    """Return the outcome of pods that the pass does not mention."""
     plan = report.scale_up.plan
     if plan is not None and plan.capped_by_nodes_total:
         return _HELD_BACK[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
@@ -141,6 +141,6 @@ def _default_outcome(report: PassReport) -> PodOutcome:
     if report.end is not PassEnd.COMPLETE:
         return PodOutcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
     result = report.scale_up.result or ScaleUpResult.NOT_TRIED
-    if result is ScaleUpResult.NO_OPTIONS:  # without a plan: what the rules of 1.31 call a cluster that is full
+    if result is ScaleUpResult.NO_OPTIONS:  # without a plan: the rules of 1.31 call this a full cluster
         return _HELD_BACK[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     return PodOutcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)

@@ -25,22 +25,22 @@ log = Log(__name__)
 
 
 class StatusMapWriter(Protocol):
-    """Where the status ConfigMap is kept."""
+    """Writes the status ConfigMap."""
 
     def put(self, text: str, last_updated: str) -> None:
         """Write the text; raises `AutoscalerError`."""
         ...
 
     def remove(self) -> None:
-        """Delete the ConfigMap, absent is fine; raises `AutoscalerError`."""
+        """Delete the ConfigMap; succeeds if it does not exist; raises `AutoscalerError`."""
         ...
 
 
 class Publisher:
-    """Tells everybody about passes; never raises because somebody could not be told.
+    """Publishes passes to all outputs; a failing output raises no exception.
 
-    Owned by the deciding thread. It is the `actuation.removal_events.RemovalListener` too, which counts beside the
-    passes.
+    Owned by the deciding thread. It is also the `actuation.removal_events.RemovalListener`, which counts in parallel to
+    the passes.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class Publisher:
         status_map: StatusMapWriter | None,
         etas: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`recent_events` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written.
+        """`recent_events` returns the newest events. Without `status_map`, or with its flag off, no ConfigMap is
+        written.
 
-        `etas` returns the seconds until pods are ready, by pod key, as of the pass that has just ended.
+        `etas` returns the seconds until pods are ready, by pod key, as of the last pass.
         """
         self._etas = etas
         self._rules = config.rules
@@ -70,27 +71,28 @@ class Publisher:
         self._ended: Instant | None = None
 
     def configure(self, config: Config) -> None:
-        """Go by other options from the next pass on."""
+        """Use other options from the next pass on."""
         self._pass_metrics.configure(config)
         self._pass_log.prices_matter = _prices_matter(config)
 
     def start(self, now: Instant) -> None:
-        """Say that this replica is about to begin its first pass."""
+        """Publish that this replica is about to begin its first pass."""
         self._pass_metrics.start()
         initializing = PublishedStatus(process=self._board.view.status.process, state=AutoscalerState.INITIALIZING)
         self._status_map.put(initializing, now.wall)
 
     def pass_started(self, now: Instant) -> None:
-        """Say that a pass begins."""
+        """Publish that a pass begins."""
         self._health.pass_started(now)
         self._metrics.step_began(PassActivity.MAIN, now)
         if self._ended is not None:
             self._metrics.observe_duration(Function.LOOP_WAIT, max(0.0, now.mono - self._ended.mono))
 
     def pass_ended(self, report: PassReport) -> None:
-        """Say what a pass saw, decided and did.
+        """Publish the observations, decisions and actions of a pass.
 
-        The ConfigMap is written where the pass observed the cluster: a provider outage leaves the old one in place.
+        The ConfigMap is written only if the pass observed the cluster; an outage of the provider leaves the old one in
+        place.
         """
         self._passes += 1
         self._ended = report.now.later(report.timings.get(WHOLE_PASS, 0.0))
@@ -112,23 +114,26 @@ class Publisher:
             self._status_map.put(status, report.now.wall)
 
     def deletions_pending(self, nodes: int) -> None:
-        """Show how many removals go on while others begin. This and the next three may be called from any thread."""
+        """Publish the number of removals in progress while others begin.
+
+        Any thread may call this and the next three methods.
+        """
         self._metrics.pending_deletions(nodes)
 
     def pod_evicted(self, succeeded: bool) -> None:
-        """Count an eviction that ended."""
+        """Count a completed eviction."""
         self._metrics.evicted(1, EvictionResult.SUCCEEDED if succeeded else EvictionResult.FAILED)
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
-        """Count a node whose machine the cloud deletes."""
+        """Count a node whose machine the cloud is deleting."""
         self._pass_metrics.node_removed(group, node, removed_as)
 
     def removal_failed(self, why: str) -> None:
-        """Count a removal that was given up."""
+        """Count a removal that was aborted."""
         self._metrics.scale_down_failed(why)
 
     def stop(self) -> None:
-        """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""
+        """Publish that the process ends: an outdated ConfigMap would mislead its readers."""
         self._status_map.remove()
 
 
@@ -137,7 +142,7 @@ def _prices_matter(config: Config) -> bool:
 
 
 class _StatusMap:
-    """The ConfigMap, or none: failures are logged when they begin and counted until they end."""
+    """The ConfigMap, or none. Failures are logged when they begin, and counted until they end."""
 
     def __init__(self, writer: StatusMapWriter | None, rules: Rules) -> None:
         self._writer = writer

@@ -35,7 +35,7 @@ from autoscaler.reasons import (
 
 
 class Meaning(msgspec.Struct, frozen=True):
-    """One reason explained to people; `remedy` is empty where nothing needs to be done."""
+    """The explanation of one reason; `remedy` is empty if nothing needs to be done."""
 
     text: str
     remedy: str = ""
@@ -592,26 +592,26 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
 }
 
 OF_PODS: Sequence[type[StrEnum]] = (Waiting, PodVerdict, ScaleUpResult)
-"""Kinds of reasons that a pending pod can have as its verdict."""
+"""Enumerations whose members may be the verdict on a pending pod."""
 OF_GROUPS: Sequence[type[StrEnum]] = (NoFit, Skip)
-"""Kinds of reasons why a node group does not help a pod."""
+"""Enumerations of reasons why a node group does not help a pod."""
 OF_NODES: Sequence[type[StrEnum]] = (UnremovableReason,)
-"""Kinds of reasons why a node stays."""
+"""Enumerations of reasons why a node stays."""
 OF_POOLS: Sequence[type[StrEnum]] = (Headcount, HeadroomTrouble)
-"""Kinds of reasons why a pool of headroom has the pods that it has, or has not."""
+"""Enumerations of reasons for the number of pods in a headroom pool."""
 OF_TARGETS: Sequence[type[StrEnum]] = (Unplaceable,)
-"""Kinds of reasons why there is no room for reservations of a target."""
+"""Enumerations of reasons why a target's reservations have no room."""
 OF_STARTS: Sequence[type[StrEnum]] = (UnknownStart,)
-"""Kinds of reasons why the start of a pod cannot be estimated."""
+"""Enumerations of reasons why the start of a pod cannot be estimated."""
 
 
 def meaning(reason: str, kinds: Sequence[type[StrEnum]]) -> Meaning | None:
-    """Return what a word means in the first of the kinds that has it; None: it is none of theirs."""
+    """Return the meaning of a word in the first of `kinds` that has it; None if none has it."""
     return next((TABLE[kind][kind(reason)] for kind in kinds if reason in kind.__members__.values()), None)
 
 
 def markdown() -> str:
-    """Write docs/reasons.md."""
+    """Return the content of docs/reasons.md."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -40,7 +40,7 @@ _PIECE_BYTES = 64 * 1024
 _CHUNK_LINE_BYTES = 1024
 _CHUNK = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(;.*)?")
 _BARE_LINE_END = re.compile(rb"(?<!\r)\n|\r[^\n]")
-"""A line feed or a carriage return alone, as far as that can be known."""
+"""A line feed without carriage return, or a carriage return whose next byte is not a line feed."""
 _HEAD_END = b"\r\n\r\n"
 _NO_ROUTE = "other"
 
@@ -56,21 +56,21 @@ log = Log(__name__)
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server takes of a client."""
+    """Limits on the requests of a client."""
 
     body_bytes: int = MAX_BODY_BYTES
     body_s: float = 10.0
     send_s: float = 30.0
-    """Within so long a client has to have read its answer."""
+    """Seconds within which a client must have read its response."""
     chunks: bool = False
-    """Whether a body may come without its length, in chunks."""
+    """Whether a body may be chunked, without a known length."""
     server: ServerLimits = ServerLimits()
     on_answered: Callable[[str, int], None] = lambda path, code: None
-    """Hears the route, or `other`, and the status of every answer."""
+    """Called with the route (or `other`) and status of every response."""
 
 
 class _RequestReader:
-    """Bytes from a socket, until a deadline, however slowly they drip."""
+    """Reads bytes from a socket until a deadline, however slowly they arrive."""
 
     def __init__(self, connection: socket.socket, clock: Clock) -> None:
         self._connection = connection
@@ -82,7 +82,7 @@ class _RequestReader:
         self._deadline = self._clock.now().mono + seconds
 
     def receive(self, max_bytes: int = _PIECE_BYTES) -> bool:
-        """Wait for more bytes; False: there will be none. Raises `TimeoutError`."""
+        """Wait for more bytes; return False at the end of the stream. Raises `TimeoutError`."""
         left_s = self._deadline - self._clock.now().mono
         if left_s <= 0:
             raise TimeoutError
@@ -92,10 +92,12 @@ class _RequestReader:
         return bool(piece)
 
     def head(self) -> bytes:
-        """Return the next head without the empty line after it, as soon as it is known to be bounded and in lines."""
+        """Return the next head without its final empty line; raises as soon as the head exceeds a limit or has bad
+        line ends.
+        """
         buffer, seen = self.buffer, 0
         if buffer.startswith(b"\r\n"):
-            del buffer[:2]  # some clients send it after a body
+            del buffer[:2]  # some clients send an empty line after a body
         while True:
             end = buffer.find(_HEAD_END, max(0, seen - len(_HEAD_END)))
             known = len(buffer) if end < 0 else end
@@ -112,7 +114,7 @@ class _RequestReader:
                 raise HttpProblem(400, "bad_request", "the request ends before its head does")
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """Yield so many bytes, as they come; raises `HttpProblem` where there are fewer."""
+        """Yield `size` bytes in pieces as they arrive; raises `HttpProblem` if the stream ends early."""
         while size:
             if not self.buffer and not self.receive(min(size, _PIECE_BYTES)):
                 raise HttpProblem(400, "body_too_short", "the body is shorter than it was said to be")
@@ -121,7 +123,7 @@ class _RequestReader:
             yield piece
 
     def chunk_line(self) -> bytes:
-        """Return a line between chunks, without its end."""
+        """Return a line between chunks, without its line end."""
         while (end := self.buffer.find(b"\r\n", 0, _CHUNK_LINE_BYTES)) < 0:
             if len(self.buffer) >= _CHUNK_LINE_BYTES or not self.receive():
                 raise _not_in_chunks()
@@ -137,7 +139,7 @@ class _RequestReader:
 
 
 class Connection:
-    """Reads and answers requests until either side has had enough. Errors of the socket are the caller's."""
+    """Reads and answers requests until one side closes the connection. The caller handles socket errors."""
 
     def __init__(
         self,
@@ -159,7 +161,7 @@ class Connection:
         self._route, self._without_body, self._send_deadline = _NO_ROUTE, False, 0.0
 
     def serve(self) -> None:
-        """Serve one request after the other."""
+        """Serve requests in sequence."""
         try:
             keep_alive = self._wait_for_request(HEAD_S) and self._serve_request()
             while keep_alive and self._wait_for_request(_IDLE_S):
@@ -170,7 +172,7 @@ class Connection:
             self._send_problem(HttpProblem(408, "timeout", "the request took too long to arrive"))
 
     def _wait_for_request(self, wait_s: float) -> bool:
-        """Wait for the first byte of a request; False: none comes."""
+        """Wait for the first byte of a request; return False if none arrives."""
         self._route, self._without_body = _NO_ROUTE, False
         self._reader.set_deadline(wait_s)
         try:
@@ -179,7 +181,7 @@ class Connection:
             return False
 
     def _serve_request(self) -> bool:
-        """Read and answer a request; return whether the connection goes on."""
+        """Read and answer a request; return whether the connection stays open."""
         began = self._clock.now().mono
         self._reader.set_deadline(HEAD_S)
         text = self._reader.head()
@@ -224,7 +226,7 @@ class Connection:
         return HttpProblem(413, "body_too_large", f"the body is larger than {self._limits.body_bytes} bytes")
 
     def _chunks(self) -> Iterator[bytes]:
-        """Yield a body in chunks; what surrounds them may be as large as they are."""
+        """Yield the data of a chunked body; the chunk headers together may be as large as the data."""
         bytes_left, overhead_left = self._limits.body_bytes, self._limits.body_bytes + HEAD_BYTES
         while True:
             line = self._reader.chunk_line()
@@ -253,13 +255,13 @@ class Connection:
         head = write_head(response, own)
         body = b"" if self._without_body else response.body
         first = _PIECE_BYTES - len(head)
-        self._send_all(head + body[:first])  # in one packet where it fits
+        self._send_all(head + body[:first])  # in one packet if it fits
         self._send_all(memoryview(body)[first:])
         self._limits.on_answered(self._route, response.status)
         log.debug("http.answered", route=self._route, status=response.status)
 
     def _send_all(self, content: bytes | memoryview) -> None:
-        """Send all of it; raises `_ClientNotReading` where the client does not read that in time."""
+        """Send all of the content; raises `_ClientNotReading` if the client does not read it in time."""
         bytes_left = memoryview(content)
         while bytes_left:
             left_s = self._send_deadline - self._clock.now().mono
@@ -274,7 +276,7 @@ class Connection:
     def _send_problem(self, problem: HttpProblem) -> None:
         self._limiter.set_phase(self._admitted, ConnectionPhase.SENDING)
         self._send(problem_response(problem), keep_alive=False)
-        # Closing with input unread would reset the connection, and the client might never see the answer.
+        # Closing a socket with unread input would reset it, and the client might never see the response.
         self._connection.shutdown(socket.SHUT_WR)
         self._reader.set_deadline(_LINGER_S)
         bytes_left = _LINGER_BYTES
@@ -284,18 +286,18 @@ class Connection:
                 self._reader.buffer.clear()
 
     def _client_gone(self) -> bool:
-        """Whether the client has hung up; one that says it will send no more counts, as in Go's HTTP server."""
+        """Whether the client has closed the connection, or its sending half, as in Go's HTTP server."""
         poll = select.poll()
         poll.register(self._connection, select.POLLIN)
         try:
-            # Of TLS too only the bytes underneath are looked at.
+            # Of TLS, too, only the encrypted bytes are checked.
             return bool(poll.poll(0)) and not socket.socket.recv(self._connection, 1, socket.MSG_PEEK)
         except OSError:
             return True
 
 
 class _ClientNotReading(OSError):
-    """The client does not read its answer."""
+    """The client does not read its response."""
 
 
 def _not_in_chunks() -> HttpProblem:

@@ -1,8 +1,8 @@
 """Limits the connections of a server, and selects which one a new connection replaces.
 
-Whoever makes the server wait can be sent away: a client that has not sent its head or its body, or does not read its
-answer. An answer that is being made cannot, so fewer of those are under way than there are connections, and there
-is always room for a probe.
+A connection may be closed while the server waits for its client: to send its head or body, or to read its response. A
+connection may not be closed while its response is computed. The limit on such responses is therefore lower than the
+limit on connections, so there is always room for a probe.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from autoscaler.logs import Log
 from autoscaler.observe.http.routing import HttpProblem
 
 _CLOSE_WAIT_S = 1.0
-"""How long a thread may take to notice that its connection was closed."""
+"""Seconds that a thread may take to notice that its connection was closed."""
 _LOG_INTERVAL_S = 60.0
 _RETRY_LATER = {"Retry-After": "1"}
 
@@ -29,45 +29,45 @@ log = Log(__name__)
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a server does at a time."""
+    """Limits on simultaneous work of a server."""
 
     connections: int = 128
     answers: int = 32
-    """Answers being made or sent; probes come on top."""
+    """Responses being computed or sent; probes do not count."""
     body_bytes_total: int = 16 * 1024 * 1024
-    """Of all bodies together."""
+    """Limit on the total size of all bodies."""
 
 
 class ConnectionPhase(Enum):
-    """What a connection is waiting for."""
+    """What a connection waits for."""
 
     HEAD = auto()
     """The next request, or the rest of its head."""
     BODY = auto()
     ANSWER = auto()
-    """Ourselves."""
+    """Waits for the server to compute the response."""
     SENDING = auto()
-    """The client has to read."""
+    """Waits for the client to read the response."""
 
 
 class AdmittedConnection:
-    """A connection that has been let in."""
+    """A connection that was accepted."""
 
     def __init__(self, connection: socket.socket, network: str, since: int) -> None:
         self.socket = connection
         self.network = network
         self.phase = ConnectionPhase.HEAD
         self.since = since
-        """Smaller: has been in its phase for longer."""
+        """Sequence number of its phase; the connection with the smallest has waited longest."""
         self.body_bytes = 0
-        """Bytes of its body."""
+        """Bytes of its body received so far."""
         self.is_answer = False
-        """Whether it is one of the answers under way."""
+        """Whether its response counts towards the limit."""
         self.closing = False
 
 
 class ConnectionLimiter:
-    """Safe to share between threads."""
+    """Admits connections within the limits. Threads may share it."""
 
     def __init__(self, limits: ServerLimits, clock: Clock) -> None:
         self._limits = limits
@@ -80,7 +80,7 @@ class ConnectionLimiter:
         self._logged_at: float | None = None
 
     def admit(self, connection: socket.socket, address: str) -> AdmittedConnection | None:
-        """Let a connection in, in place of another if need be; None: nobody could be sent away."""
+        """Admit a connection, closing another one if necessary; return None if no connection can be closed."""
         with self._changed:
             if not self._has_room():
                 self._close_one_of(ConnectionPhase.HEAD, ConnectionPhase.BODY, ConnectionPhase.SENDING)
@@ -94,19 +94,22 @@ class ConnectionLimiter:
             return admitted
 
     def release(self, connection: socket.socket) -> None:
-        """Note that a connection has ended."""
+        """Record that a connection has ended."""
         with self._changed:
             admitted = self._connections.pop(connection, None)
             self._body_bytes -= 0 if admitted is None else admitted.body_bytes
             self._changed.notify_all()
 
     def set_phase(self, admitted: AdmittedConnection, phase: ConnectionPhase) -> None:
-        """Note what a connection waits for from now on."""
+        """Record what a connection waits for."""
         with self._changed:
             admitted.phase, admitted.since = phase, next(self._sequence)
 
     def add_body_bytes(self, admitted: AdmittedConnection, size: int) -> None:
-        """Note more bytes of a body. Too many in all: whoever has sent most goes, by an `HttpProblem` if it is this."""
+        """Count more bytes of a body. Above the total limit, close the connection with the largest body.
+
+        Raises `HttpProblem` if that is this connection.
+        """
         with self._changed:
             admitted.body_bytes += size
             self._body_bytes += size
@@ -123,7 +126,7 @@ class ConnectionLimiter:
 
     @contextlib.contextmanager
     def answering(self, admitted: AdmittedConnection, *, probe: bool) -> Iterator[None]:
-        """Note that an answer is made and sent; raises `HttpProblem` where there are too many already."""
+        """Count a response while it is computed and sent; raises `HttpProblem` if there are too many."""
         with self._changed:
             if (
                 not probe
@@ -142,7 +145,7 @@ class ConnectionLimiter:
                 self._changed.notify_all()
 
     def wait_for_answers(self, seconds: float) -> None:
-        """Wait until no answer is under way, at most so long."""
+        """Wait until no response is in progress, for at most `seconds`."""
         with self._changed:
             self._changed.wait_for(
                 lambda: all(admitted.phase is not ConnectionPhase.ANSWER for admitted in self._connections.values()),
@@ -150,7 +153,7 @@ class ConnectionLimiter:
             )
 
     def close_all(self) -> None:
-        """End all connections; their threads notice."""
+        """Close all connections; their threads notice."""
         with self._changed:
             for admitted in self._connections.values():
                 _shut(admitted.socket)
@@ -162,9 +165,11 @@ class ConnectionLimiter:
         return len(self._connections) < self._limits.connections
 
     def _close_one_of(self, *phases: ConnectionPhase) -> bool:
-        """Close a connection that makes us wait, of the network that has most: heads first, the oldest of them.
+        """Close a connection that waits for its client, from the network with the most: those that wait for a head
+        first, oldest first.
 
-        Where more clients hold back bodies than heads it is one of those, or they would leave the others no room.
+        If more clients delay bodies than heads, close one that delays a body, because bodies would otherwise take all
+        the room.
         """
         open_connections = [admitted for admitted in self._connections.values() if not admitted.closing]
         waiting = [admitted for admitted in open_connections if admitted.phase in phases]
@@ -185,7 +190,7 @@ class ConnectionLimiter:
         self._log_closed()
 
     def _log_closed(self) -> None:
-        """Say that somebody was sent away, with their number, once a minute at most."""
+        """Log the number of connections closed by the limits, at most once a minute."""
         self._closed_count += 1
         now = self._clock.now().mono
         if self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL_S:
@@ -194,7 +199,7 @@ class ConnectionLimiter:
 
 
 def network_of(address: str) -> str:
-    """Return what one client can choose addresses from: an IPv4 address, or 64 bits of an IPv6 one."""
+    """Return the addresses that one client can choose from: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

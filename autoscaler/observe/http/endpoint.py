@@ -1,7 +1,7 @@
 """Endpoints: one declaration per method and path of its request, responses and handler.
 
-Routing, checks of requests, the OpenAPI document and the table of paths in docs/api.md all go by it. Each field of the
-type of a question is one query parameter; its annotation bounds it and says what it means.
+Routing, request checks, the OpenAPI document and the table of paths in docs/api.md are all derived from it. Each field
+of a query type is one query parameter; its annotation bounds and describes it.
 """
 
 import re
@@ -24,61 +24,61 @@ _LOCATION = re.compile(r" - at `\$\.?([^`]*)`$")
 Query = TypeVar("Query", bound=msgspec.Struct)
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 JsonMapping = Mapping[str, Any]
-"""The form of an answer that another document describes."""
+"""A response in a form that another document describes."""
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """The question of an endpoint without parameters."""
+    """The query of an endpoint without parameters."""
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request brings."""
+    """The body that an endpoint accepts."""
 
     text: str
     forms: Mapping[str, Any]
     """Types by content type."""
     max_bytes: int | None = MAX_BODY_BYTES
-    """None: the listener's limit alone holds."""
+    """None means that only the listener's limit applies."""
 
 
 class SuccessResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer looks like that is no refusal."""
+    """A successful response."""
 
     text: str = "What was asked for."
     forms: tuple[Any, ...] = ()
-    """Types of which its JSON is one; empty for anything that is not JSON."""
+    """The possible types of the JSON body; empty if the body is not JSON."""
     content_type: str = JSON
 
 
 class Endpoint(msgspec.Struct, Generic[Query], frozen=True, kw_only=True):
-    """A `Handler` that knows what it takes and gives."""
+    """A `Handler` that declares its request and responses."""
 
     summary: str
     exposes: str = ""
-    """What whoever may call it learns, or can do: for the table in docs/security.md."""
+    """What a caller can read or do, for the table in docs/security.md."""
     query: type[Query]
     serve: Callable[[Query, Request], Response]
     """May raise `HttpProblem` with a status of `errors`."""
     responses: Mapping[int, SuccessResponse]
-    """By status."""
+    """By HTTP status."""
     errors: Mapping[int, str] = {}
-    """What is wrong by status, beside what can be wrong with any request."""
+    """Descriptions of errors by status, besides those that every endpoint may return."""
     body: Body | None = None
     when: str = ""
-    """Where it is not always there: when it is."""
+    """The condition under which the endpoint exists; empty if it always exists."""
     any_query: bool = False
-    """Whether parameters that are not known are passed over."""
+    """Whether unknown parameters are ignored."""
     segments: Mapping[str, str] = {}
-    """What the segments in braces of its path mean."""
+    """Descriptions of the path segments in braces."""
     headers: Mapping[str, str] = {}
-    """Headers that have to be there, and what they mean."""
+    """Required headers with their descriptions."""
     signed_by: tuple[str, ...] = ()
-    """Headers that prove who asks."""
+    """Headers that authenticate the caller."""
     authenticate: Callable[[Request], BodyVerifier | None] | None = None
-    """Asked with a head before its body is read; may raise `HttpProblem`. None: anybody may ask."""
+    """Called with the head before the body is read; may raise `HttpProblem`. None means no authentication."""
 
     def __call__(self, request: Request) -> Response:
-        """Answer a request; raises `HttpProblem` for one that asks what is not offered."""
+        """Answer a request; raises `HttpProblem` for an invalid one."""
         max_bytes = None if self.body is None else self.body.max_bytes
         if max_bytes is not None and len(request.body) > max_bytes:
             raise HttpProblem(413, "body_too_large", f"the body is larger than {max_bytes} bytes")
@@ -86,7 +86,7 @@ class Endpoint(msgspec.Struct, Generic[Query], frozen=True, kw_only=True):
 
 
 EndpointRoutes = Mapping[str, Mapping[str, Endpoint[Any]]]
-"""`Routes` that the OpenAPI document can tell of."""
+"""`Routes` that the OpenAPI document can describe."""
 
 
 def json_endpoint(
@@ -99,9 +99,9 @@ def json_endpoint(
     errors: Mapping[int, str] | None = None,
     when: str = "",
 ) -> Endpoint[Query]:
-    """Return an endpoint that answers with JSON: what is `Raw` as it is, anything else under public names.
+    """Return an endpoint that answers with JSON: `Raw` results unchanged, all others with public names.
 
-    `answers` is the type of the answer, or a tuple of types of which it is one.
+    `answers` is the type of the response, or a tuple of possible types.
     """
 
     def serve(query: Query, _: Request) -> Response:
@@ -117,9 +117,9 @@ def json_endpoint(
 
 
 def read_query(query: Mapping[str, str], form: type[Query], *, ignore_unknown: bool = False) -> Query:
-    """Read query parameters into the type of a question; raises `HttpProblem` that names the first bad one.
+    """Decode query parameters into the query type; raises `HttpProblem` that names the first invalid one.
 
-    `ignore_unknown`: parameters that are not known are passed over.
+    With `ignore_unknown`, unknown parameters are ignored.
     """
     parameters = _parameters(form)
     values = {}
@@ -131,7 +131,7 @@ def read_query(query: Mapping[str, str], form: type[Query], *, ignore_unknown: b
             raise HttpProblem(400, "invalid_parameter", f"there is no parameter {shown}", shown)
         field, kind = parameters[name]
         try:
-            # Numbers come as text; text that happens to be a number is no time.
+            # Numbers come as text; a text that happens to be a number is not a time.
             values[field.name] = msgspec.convert(text, field.type, strict=not isinstance(kind, IntType | BoolType))
         except msgspec.ValidationError as error:
             message = f"{name}: {error}{_hint(kind)}"[:_MAX_MESSAGE]
@@ -141,12 +141,12 @@ def read_query(query: Mapping[str, str], form: type[Query], *, ignore_unknown: b
 
 @lru_cache(64)
 def _parameters(form: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, object]]:
-    """Return fields and their types by parameter."""
+    """Return fields and their types by parameter name."""
     return {field.encode_name: (field, _inner_type(type_info(field.type))) for field in msgspec.structs.fields(form)}
 
 
 def _inner_type(kind: object) -> object:
-    """Return a type without what is said about it, and without that it may be unset."""
+    """Return a type without its annotations and without `UnsetType`."""
     if isinstance(kind, Metadata):
         return _inner_type(kind.type)
     if isinstance(kind, UnionType):
@@ -165,7 +165,9 @@ def _hint(kind: object) -> str:
 
 
 def read_body(body: bytes, form: type[Struct], code: str) -> tuple[dict[str, Any], Struct]:
-    """Return a body's JSON object as it is and as `form`; raises `HttpProblem` 422 `code` that names the culprit."""
+    """Return a body's JSON object, raw and as `form`; raises `HttpProblem` 422 with `code` that names the invalid
+    field.
+    """
     try:
         return read_object(body), msgspec.json.decode(body, type=form)
     except msgspec.ValidationError as error:

@@ -15,29 +15,29 @@ from autoscaler.kube.client import CLOCKS_DIFFER_S
 from autoscaler.observe.metrics.watches import WatchFigures
 
 _FAILING_S = 30.0
-"""A watch that fails for so long is worth a word, however quiet its kind is otherwise."""
+"""A watch that fails for this many seconds is reported, even if its kind is usually quiet."""
 
 
 class StuckLimits(msgspec.Struct, frozen=True):
-    """How long nothing may happen before the process counts as stuck, in seconds."""
+    """Seconds without progress after which the process counts as stuck."""
 
     max_inactivity_s: float
     max_failing_time_s: float
     max_startup_time_s: float | None = None
-    """Replaces both until the first success; None: it does not."""
+    """Replaces both limits until the first success; None if it does not."""
     max_watch_silence_s: float = 0.0
-    """How long the API server may say nothing about a kind of objects; 0: for ever."""
+    """Seconds that the API server may send nothing about a kind of objects; 0 means no limit."""
 
 
 def limits_of(loop: Loop, startup_limit: bool, max_watch_silence_s: float = 0.0) -> StuckLimits:
-    """Return the limits of the configuration; the start-up limit is at least as long as the other two."""
+    """Return the configured limits; the start-up limit is at least as long as the other two."""
     startup_s = max(loop.max_startup_time_s, loop.max_inactivity_s, loop.max_failing_time_s)
     until_success_s = startup_s if startup_limit else None
     return StuckLimits(loop.max_inactivity_s, loop.max_failing_time_s, until_success_s, max_watch_silence_s)
 
 
 class LoopActivity(msgspec.Struct, frozen=True):
-    """What is known of the loop's progress."""
+    """The progress of the loop."""
 
     last_activity: Instant
     last_success: Instant
@@ -47,7 +47,7 @@ class LoopActivity(msgspec.Struct, frozen=True):
 
 
 class HealthResult(msgspec.Struct, frozen=True):
-    """Answer of a health check; `text` is the body of the HTTP answer."""
+    """The result of a health check; `text` is the body of the HTTP response."""
 
     ok: bool
     text: str = "OK"
@@ -57,7 +57,7 @@ OK = HealthResult(True)
 
 
 def liveness(activity: LoopActivity, limits: StuckLimits, now: Instant) -> HealthResult:
-    """Judge whether the loop still makes progress; exactly at a limit it does."""
+    """Return whether the loop makes progress; at exactly a limit it still does."""
     if not activity.monitored:
         return OK
     inactive_s = now.mono - activity.last_activity.mono
@@ -72,26 +72,26 @@ def liveness(activity: LoopActivity, limits: StuckLimits, now: Instant) -> Healt
 
 
 def readiness(activity: LoopActivity, limits: StuckLimits, now: Instant) -> HealthResult:
-    """Judge whether the process does its job: on standby always, else once a pass succeeded and while it lives."""
+    """Return whether the process is ready: always on standby, otherwise after a successful pass while it is alive."""
     if activity.monitored and not activity.succeeded:
         return HealthResult(False, "Error: no pass has succeeded yet")
     return liveness(activity, limits, now)
 
 
 class ApiServerHealth(msgspec.Struct, frozen=True):
-    """What is known of the API server at one moment."""
+    """The state of the API server at one moment."""
 
     kinds: Mapping[str, WatchFigures] = {}
-    """What the watches have come to, by path."""
+    """Figures of the watches, by path."""
     clock_ahead_s: float | None = None
-    """How far our wall clock is ahead of the server's; None: not known."""
+    """Seconds by which our wall clock is ahead of the server's; None if unknown."""
 
 
 def freshness(server: ApiServerHealth, limits: StuckLimits) -> HealthResult:
-    """Judge whether what is known of the cluster is what it is now.
+    """Return whether our view of the cluster is up to date.
 
-    No kind may be silent beyond the limit. Quiet kinds are silent for a minute or two, so a watch that fails, and goes
-    on failing for half a minute, tells earlier.
+    No kind may be silent beyond the limit. Quiet kinds are silent for a minute or two, so a watch that has failed for
+    half a minute is reported earlier.
     """
     limit_s = limits.max_watch_silence_s
     silent = {
@@ -109,7 +109,7 @@ def freshness(server: ApiServerHealth, limits: StuckLimits) -> HealthResult:
 
 
 def complaints(server: ApiServerHealth, limits: StuckLimits) -> Iterator[str]:
-    """Yield what people should know who look at anything that was learned from the API server."""
+    """Yield problems that readers of any data from the API server should know about."""
     fresh = freshness(server, limits)
     if not fresh.ok:
         yield f"What follows may be out of date. {fresh.text}"
@@ -120,7 +120,7 @@ def complaints(server: ApiServerHealth, limits: StuckLimits) -> Iterator[str]:
 
 
 class HealthCheck:
-    """Hears from the loop and answers the HTTP threads."""
+    """Receives the loop's progress, and answers the HTTP threads."""
 
     def __init__(
         self,
@@ -128,14 +128,14 @@ class HealthCheck:
         now: Instant,
         api_server: Callable[[Instant], ApiServerHealth] = lambda _: ApiServerHealth(),
     ) -> None:
-        """`api_server` tells at any time what is known of it."""
+        """`api_server` returns the current state of the API server."""
         self._limits = limits
         self._api_server = api_server
         self._activity = LoopActivity(now, now)
         self._lock = threading.Lock()
 
     def start_monitoring(self, now: Instant) -> None:
-        """Begin to hold the loop to its limits, counted from now."""
+        """Apply the limits to the loop from now on."""
         with self._lock:
             old = self._activity
             self._activity = LoopActivity(
@@ -143,18 +143,18 @@ class HealthCheck:
             )
 
     def on_standby(self, now: Instant) -> None:
-        """Stop holding the loop to limits: another replica leads, and we can see that it does."""
+        """Stop applying the limits: another replica leads, and we have confirmed that it does."""
         with self._lock:
             self._activity = LoopActivity(now, now, succeeded=self._activity.succeeded)
 
     def pass_started(self, now: Instant) -> None:
-        """Note a sign of life."""
+        """Record that a pass started."""
         with self._lock:
             old = self._activity
             self._activity = msgspec.structs.replace(old, last_activity=_later(now, old.last_activity))
 
     def pass_succeeded(self, now: Instant) -> None:
-        """Note a success, which is a sign of life too."""
+        """Record that a pass succeeded."""
         with self._lock:
             old = self._activity
             self._activity = LoopActivity(
@@ -171,11 +171,11 @@ class HealthCheck:
         return freshness(self._api_server(now), self._limits) if verdict.ok else verdict
 
     def api_server(self, now: Instant) -> ApiServerHealth:
-        """Return what is known of the API server."""
+        """Return the current state of the API server."""
         return self._api_server(now)
 
     def complaints(self, now: Instant) -> tuple[str, ...]:
-        """Return what the status page says of the API server above all else."""
+        """Return the problems that the status page shows first."""
         return tuple(complaints(self._api_server(now), self._limits))
 
 

@@ -1,4 +1,4 @@
-"""Generates OpenAPI 3.1 documents from the declarations that validate requests and answers."""
+"""Generates OpenAPI 3.1 documents from the declarations that validate requests and responses."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus
@@ -32,7 +32,7 @@ Schema = Mapping[str, Any]
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document says of the API as a whole."""
+    """The description of an API as a whole."""
 
     title: str
     version: str
@@ -40,7 +40,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def about_daemon(version: str) -> About:
-    """Return what is said of the API on the daemon's own port."""
+    """Return the description of the API on the daemon's own port."""
     return About(
         title="Cluster autoscaler",
         version=version,
@@ -49,7 +49,7 @@ def about_daemon(version: str) -> About:
 
 
 def with_document(routes: EndpointRoutes, about: About, path: str = PATH) -> EndpointRoutes:
-    """Add the route of the document that describes `routes` and itself."""
+    """Add the route of the document, which describes `routes` and itself."""
     own = json_endpoint(
         summary="This API, described in OpenAPI 3.1.",
         exposes="only the version of the installation",
@@ -63,7 +63,7 @@ def with_document(routes: EndpointRoutes, about: About, path: str = PATH) -> End
 
 
 def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
-    """Describe every endpoint."""
+    """Return the OpenAPI document of every endpoint."""
     endpoints = [
         (path, method.lower(), endpoint)
         for path, methods in sorted(routes.items())
@@ -107,7 +107,7 @@ def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
 
 
 class _Forms:
-    """Schemas of types, and by type what refers to its own."""
+    """Schemas of types, and the references to them by type."""
 
     def __init__(self, kinds: Iterable[Any]) -> None:
         unique: Sequence[Any] = list(dict.fromkeys(kinds))

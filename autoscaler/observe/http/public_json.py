@@ -1,6 +1,6 @@
 """The JSON form of published values: camelCase names with units, RFC 3339 times, null for unknown.
 
-Names of fields change, keys of mappings do not: those are names of groups, resources or reasons.
+Field names are converted. Mapping keys are not, because they are names of groups, resources or reasons.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _UNITS = {"s": "Seconds", "milli": "Milli", "bytes": "Bytes"}
 
 
 def public(value: object) -> Any:
-    """Turn a value, and structs in it, into plain JSON data under public names; no field is left out but unset ones."""
+    """Convert a value and the structs in it to plain JSON data with public names; only unset fields are left out."""
     if isinstance(value, msgspec.Struct):
         return _tag(type(value)) | {
             name: rfc3339(member) if is_time and isinstance(member, int | float) else public(member)
@@ -35,7 +35,7 @@ def public_json(value: object) -> bytes:
 
 
 def public_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Turn the JSON schema of a struct into that of what `public` makes of it: no field is ever left out."""
+    """Convert the JSON schema of a struct to the schema of its `public` form, in which every field is required."""
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not properties:
         return dict(schema)
@@ -73,7 +73,7 @@ def _public_fields(form: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], .
 
 @lru_cache(256)
 def _tag(form: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the field that tells which of several forms a value has."""
+    """Return the field that distinguishes the possible types of a value."""
     config = form.__struct_config__
     return {} if config.tag_field is None else {config.tag_field: config.tag}
 

@@ -1,7 +1,7 @@
-"""Parses heads of HTTP/1 requests strictly, and refuses what two parsers could read differently.
+"""Parses heads of HTTP/1 requests strictly, and refuses those that two parsers could read differently.
 
-Source: RFC 9110 and 9112. Refused besides what these forbid: bare line feeds, folded header lines, and more than one
-Content-Length even where they agree.
+Source: RFC 9110 and 9112. Beyond what these forbid, this refuses bare line feeds, folded header lines, and more than
+one Content-Length even if they agree.
 """
 
 import re
@@ -14,9 +14,9 @@ import msgspec
 from autoscaler.observe.http.routing import HttpProblem, Response
 
 LINE_BYTES = 8 * 1024
-"""Of a request line, at most."""
+"""Maximum length of a request line."""
 HEAD_BYTES = 32 * 1024
-"""Of a request line and all header lines, at most."""
+"""Maximum length of a request line and all header lines."""
 _HEADERS = 100
 _QUERY_FIELDS = 20
 _LENGTH_DIGITS = 10
@@ -31,22 +31,22 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request says before its body; header names are lower case."""
+    """A request without its body; header names are lower case."""
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
     length: int | None
-    """Of the body in bytes; None: it comes in chunks."""
+    """Length of the body in bytes; None if it is chunked."""
     keep_alive: bool
-    """Whether the client wants to go on with this connection."""
+    """Whether the client wants to keep the connection open."""
     expects_continue: bool
     """Whether the client waits for `100 Continue` before it sends the body."""
 
 
 def read_head(head: bytes) -> RequestHead:
-    """Read a head without the empty line that ends it; raises `HttpProblem`."""
+    """Parse a head without its final empty line; raises `HttpProblem`."""
     first, *lines = head.decode("latin-1").split("\r\n")
     matched = _REQUEST.fullmatch(first)
     if matched is None:
@@ -79,7 +79,7 @@ def read_head(head: bytes) -> RequestHead:
 
 
 def write_head(response: Response, more: Mapping[str, str]) -> bytes:
-    """Return the head of an answer; headers of the response go before `more`."""
+    """Return the head of a response; the response's own headers override `more`."""
     phrase = HTTPStatus(response.status).phrase
     fields = {**more, **response.headers}
     lines = [f"HTTP/1.1 {response.status} {phrase}", *(f"{name}: {value}" for name, value in fields.items())]
@@ -87,7 +87,7 @@ def write_head(response: Response, more: Mapping[str, str]) -> bytes:
 
 
 def _headers(lines: list[str]) -> Mapping[str, str]:
-    """Return headers by name; those that came several times are joined by commas."""
+    """Return headers by name; the values of repeated headers are joined by commas."""
     if len(lines) > _HEADERS:
         raise HttpProblem(431, "head_too_large", f"the request has more than {_HEADERS} header lines")
     headers: dict[str, str] = {}
@@ -104,7 +104,7 @@ def _headers(lines: list[str]) -> Mapping[str, str]:
 
 
 def _target(method: str, target: str) -> tuple[str, Mapping[str, str]]:
-    """Return path and parameters of a target in origin or absolute form; `*` and authorities are paths of nothing."""
+    """Return path and parameters of a target in origin or absolute form; other forms match no path."""
     absolute = _ABSOLUTE.match(target)
     path, _, query = (target[absolute.end() :] if absolute else target).partition("?")
     path = path or ("/" if absolute else "")
@@ -130,7 +130,7 @@ def _length(headers: Mapping[str, str], http_1_1: bool) -> int | None:
         return 0
     if not (length.isascii() and length.isdigit()):
         raise HttpProblem(400, "invalid_length", "the Content-Length is not a number")
-    # More digits than any body has: Python would refuse to read very long ones.
+    # More digits than any body needs: Python would refuse to parse very long numbers.
     return int(length) if len(length) <= _LENGTH_DIGITS else 10**_LENGTH_DIGITS
 
 

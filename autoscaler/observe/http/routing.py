@@ -17,10 +17,10 @@ TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 
 MAX_BODY_BYTES = 1024 * 1024
-"""Of a request, unless a listener says otherwise."""
+"""Maximum size of a request body, unless a listener sets another limit."""
 
 PROBES = frozenset({"/health-check", "/healthz", "/readyz"})
-"""Routes that are answered however busy a server is: a kubelet asks them, without credentials."""
+"""Routes that are answered even if the server is busy, because a kubelet calls them without credentials."""
 
 _MAX_SHOWN = 200
 _HEADER_LINE = re.compile(r"[A-Za-z0-9-]+: [\t -~]*")
@@ -29,19 +29,19 @@ log = Log(__name__)
 
 
 class BodyVerifier(Protocol):
-    """Proves who sent a body, which it is shown piece by piece while it arrives."""
+    """Verifies the sender of a body, piece by piece as the body arrives."""
 
     def update(self, piece: bytes) -> None:
         """Take the next piece of the body."""
         ...
 
     def check(self) -> None:
-        """Raise `HttpProblem` where the whole body is not from whom it should be."""
+        """Raise `HttpProblem` if the whole body does not come from the expected sender."""
         ...
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a handler gets; header names are lower case."""
+    """The input of a handler; header names are lower case."""
 
     method: str
     path: str
@@ -49,19 +49,19 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     body: bytes = b""
     source: str = ""
-    """Address of the socket's other end."""
+    """Address of the peer."""
     took_s: float = 0.0
-    """How long head and body took to arrive."""
+    """Seconds that head and body took to arrive."""
     verifier: BodyVerifier | None = None
-    """It was shown the whole body; None: nobody has looked at who sent it."""
+    """Has verified the whole body; None if the sender was not verified."""
     client_gone: Callable[[], bool] = lambda: False
-    """Whether the client has hung up, so that nobody waits for the answer."""
+    """Whether the client has closed the connection, so that the response is no longer needed."""
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What a handler returns; `headers` come on top of, and override, the server's own.
+    """The result of a handler; `headers` extend and override the server's own.
 
-    Raises `ValueError` for headers that would not be one line each.
+    Raises `ValueError` for a header that does not fit in one line.
     """
 
     body: bytes
@@ -77,7 +77,10 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class HttpProblem(AutoscalerError):
-    """A request that cannot be served. `code` is snake_case and stable; `field` names the culprit, if it is one."""
+    """A request that cannot be served.
+
+    `code` is snake_case and stable; `field` names the invalid field, if there is one.
+    """
 
     def __init__(
         self, status: int, code: str, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
@@ -90,9 +93,9 @@ class HttpProblem(AutoscalerError):
 
 
 Handler = Callable[[Request], Response]
-"""One that checks who asks has `authenticate`, which `verifier_for` calls."""
+"""A handler that authenticates its callers has `authenticate`, which `verifier_for` calls."""
 Routes = Mapping[str, Mapping[str, Handler]]
-"""Handlers by path and method; whatever takes GET takes HEAD. A segment in braces of a path stands for any one."""
+"""Handlers by path and method; each GET handler also serves HEAD. A path segment in braces matches any segment."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -131,9 +134,9 @@ def match_route(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
 
 
 def verifier_for(handler: Handler, head: Request) -> BodyVerifier | None:
-    """Ask a handler, before the body is read, whether it takes the request at all; raises `HttpProblem` if not.
+    """Let a handler check a request before its body is read; raises `HttpProblem` if it refuses the request.
 
-    Returns what has to be shown the body; None: anybody may ask.
+    Returns the verifier for the body; None if the handler requires no authentication.
     """
     authenticate: Callable[[Request], BodyVerifier | None] | None = getattr(handler, "authenticate", None)
     return None if authenticate is None else authenticate(head)
@@ -153,7 +156,7 @@ def _all_methods(routes: Routes) -> set[str]:
 
 
 def route(routes: Routes, request: Request) -> Response:
-    """Answer one request; a HEAD answer still has its body."""
+    """Answer one request; the response to HEAD still has its body."""
     try:
         _, handler = match_route(routes, request.method, request.path)
     except HttpProblem as problem:
@@ -162,7 +165,7 @@ def route(routes: Routes, request: Request) -> Response:
 
 
 def answer(handler: Handler, request: Request) -> Response:
-    """Answer one request by its handler, whatever that raises."""
+    """Call the handler and return its response; turn any exception into an error response."""
     try:
         return handler(request)
     except HttpProblem as problem:

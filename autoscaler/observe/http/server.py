@@ -1,8 +1,8 @@
-"""The HTTP server: a few fixed routes, bounded in every direction, nothing served from disk.
+"""The HTTP server: a few fixed routes, strict limits, no files from disk.
 
-A request line, its head, its body and the time each may take are limited, and so is the number of connections. Each
-has a thread; whom a newcomer replaces is decided by `observe.http.connection_limits`, what is answered by
-`observe.http.routing`.
+The request line, head and body have limits on their size and time, and the number of connections is limited. Each
+connection has a thread. `observe.http.connection_limits` decides which connection a new one replaces, and
+`observe.http.routing` answers requests.
 """
 
 import socket
@@ -27,7 +27,7 @@ DEFAULT_LIMITS = RequestLimits()
 
 
 class WebServer:
-    """Listens from construction on, answers between `start` and `stop`. Raises `ConfigError` if it cannot listen."""
+    """Listens from its construction, answers between `start` and `stop`. Raises `ConfigError` if it cannot listen."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class WebServer:
         limits: RequestLimits = DEFAULT_LIMITS,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """`tls` None: plain HTTP."""
+        """`tls` None means plain HTTP."""
         try:
             self._server = _Server(parse_address(address), routes, clock, limits, tls)
         except (OSError, UnicodeError) as error:
@@ -47,29 +47,29 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """The port, also where the system chose it."""
+        """The port, also if the system chose it."""
         return int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Begin to answer, on threads of its own."""
+        """Start to answer, on its own threads."""
         self._thread.start()
 
     def close_port(self) -> None:
-        """Take no more connections; those that are open go on."""
+        """Accept no more connections; open ones continue."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
 
     def stop(self) -> None:
-        """Close the port, let answers that are under way get out, and close all connections."""
+        """Close the port, finish the responses in progress, and close all connections."""
         self.close_port()
         self._server.connections.wait_for_answers(_STOP_WAIT_S)
         self._server.connections.close_all()
 
 
 class _Server(socketserver.TCPServer):
-    request_queue_size = 1024  # a newcomer beyond would have to knock again, a second later
+    request_queue_size = 1024  # a connection beyond the backlog would have to retry a second later
     allow_reuse_address = True
 
     def __init__(
@@ -91,14 +91,14 @@ class _Server(socketserver.TCPServer):
         super().server_bind()
 
     def get_request(self) -> tuple[Any, Any]:
-        """Accept a connection; what TLS has to say is said on the connection's thread."""
+        """Accept a connection; the TLS handshake happens on the connection's thread."""
         connection, address = super().get_request()
         if self._tls is not None:
             connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         return connection, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection on a thread, or drop it when there are too many."""
+        """Serve a connection on a thread, or drop it if there are too many."""
         admitted = self.connections.admit(request, str(client_address[0]))
         if admitted is None:
             self.shutdown_request(request)

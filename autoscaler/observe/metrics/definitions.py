@@ -58,17 +58,17 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     help: str
     labels: tuple[str, ...] = ()
     values: Mapping[str, str] = {}
-    """What the values of a label mean, for the docs."""
+    """Meanings of label values, for the documentation."""
     buckets: tuple[float, ...] = ()
     when: MetricCondition = MetricCondition.ALWAYS
     foreign: bool = False
-    """The name is somebody else's convention and has no prefix."""
+    """The name follows another project's convention and has no prefix."""
     on_standby: bool = False
-    """Shown by a replica that does not lead as well, for it counts there too."""
+    """Whether a replica that does not lead shows it, too, because it also counts there."""
 
     @property
     def full_name(self) -> str:
-        """The name as it is scraped."""
+        """The name in the exposition."""
         return self.name if self.foreign else PREFIX + self.name
 
 

@@ -1,7 +1,7 @@
-"""Counts device pools in which nodes differ from their group's template.
+"""Counts device pools that differ between nodes and their group's template.
 
-Source: Cluster Autoscaler's comparator of node resources. Attributes of devices are not read here, so pools of a driver
-are told apart by their number of devices alone.
+Source: Cluster Autoscaler's comparator of node resources. Device attributes are not read here, so pools of a driver are
+distinguished only by their number of devices.
 """
 
 from collections import Counter
@@ -16,10 +16,10 @@ from autoscaler.snapshot.devices import complete_pools, pools_by_node
 def mismatches(
     view: ClusterView, ready: Iterable[Node], expected: Mapping[str, Mapping[str, tuple[int, ...]]]
 ) -> dict[str, Counter[Mismatch]]:
-    """Return differences of ready nodes by driver, also of drivers that have none.
+    """Return the differences of ready nodes by driver, including drivers without any.
 
-    `expected` has the sizes of the pools of a group's node. A driver that is still at work on a node, with a pool
-    that is not complete, is not compared there.
+    `expected` holds the sizes of the pools of a group's node. A driver with an incomplete pool on a node is not
+    compared there, because it has not published everything.
     """
     by_driver: dict[str, Counter[Mismatch]] = {}
     if not expected:
@@ -39,7 +39,9 @@ def mismatches(
 
 
 def _differences(expected_pools: tuple[int, ...], actual: tuple[int, ...]) -> dict[Mismatch, int]:
-    """Return how pools differ, by their sizes: equal ones first, then others in pairs, and what is left over."""
+    """Return how pools differ by size: equal sizes are matched first, then the others in pairs, then the rest is
+    counted.
+    """
     missing = Counter(expected_pools)
     missing.subtract(actual)
     lacking = sum(count for count in missing.values() if count > 0)

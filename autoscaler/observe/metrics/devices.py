@@ -1,4 +1,4 @@
-"""Which devices a group's nodes have, as metrics label them."""
+"""The devices of a group's nodes, as metric labels."""
 
 from collections.abc import Collection
 
@@ -38,11 +38,11 @@ def devices_of(
     drivers: Collection[str] = (),
     resources: tuple[str, ...] = ALL_GPU_RESOURCES,
 ) -> DeviceLabels:
-    """Return the labels for a node, real or a template's; `group` is its own, `drivers` those of its devices.
+    """Return the labels of a node or template node; `group` is its group, `drivers` are those of its devices.
 
-    The GPU's name is the value of the provider's label, `not-listed` where the provider does not know it; `generic`
-    for GPUs without label, `missing-gpu` where only the cloud's description of the group has any, `unexpected-label`
-    where nothing has. Source: Cluster Autoscaler's `utils/gpu`.
+    The GPU name is the value of the provider's label, or `not-listed` if the provider does not know it. It is `generic`
+    for GPUs without a label, `missing-gpu` if only the group's template has GPUs, and `unexpected-label` if neither
+    has. Source: Cluster Autoscaler's `utils/gpu`.
     """
     if node is None:
         return NO_DEVICES

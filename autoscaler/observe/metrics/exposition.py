@@ -17,13 +17,13 @@ _number: Callable[[float], str] = floatToGoString
 
 
 class PlainCounter(Collector):
-    """A counter under exactly its name, whatever that ends in."""
+    """A counter whose exact name is kept, without an added suffix."""
 
     def __init__(self, name: str, help_text: str, labels: Sequence[str]) -> None:
         self._values = Gauge(name, help_text, labels, registry=None)
 
     def inc(self, amount: float, *labels: str) -> None:
-        """Count up; negative amounts are refused."""
+        """Increase the counter; raises for negative amounts."""
         if amount < 0:
             raise ValueError(f"counters only grow: {amount}")
         (self._values.labels(*labels) if labels else self._values).inc(amount)
@@ -37,7 +37,7 @@ class PlainCounter(Collector):
 
 
 def exposition(families: Iterable[Metric]) -> bytes:
-    """Write families as text; one that has no series yet is left out."""
+    """Return families as text; those without series are left out."""
     return "".join(line for family in families for line in _family(family)).encode()
 
 

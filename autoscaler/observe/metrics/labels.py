@@ -1,4 +1,4 @@
-"""Values of the labels of metrics, as Cluster Autoscaler has them where it has the metric."""
+"""Label values of metrics, equal to Cluster Autoscaler's if it has the metric."""
 
 from enum import StrEnum
 
@@ -30,7 +30,7 @@ class PassActivity(StrEnum):
 
 
 class ScaleUpFailure(StrEnum):
-    """Why a scale-up failed where the provider gave no code of its own."""
+    """Why a scale-up failed, if the provider gave no code."""
 
     CLOUD_PROVIDER = "cloudProviderError"
     API_CALL = "apiCallError"
@@ -45,31 +45,31 @@ class EvictionResult(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way a skipped scaling would have gone."""
+    """The direction of a scaling that was skipped."""
 
     UP = "up"
     DOWN = "down"
 
 
 class LimitedResource(StrEnum):
-    """Which limit made a scaling be skipped."""
+    """The limit that caused a scaling to be skipped."""
 
     CPU = "CpuResourceLimit"
     MEMORY = "MemoryResourceLimit"
 
 
 class Recorded(StrEnum):
-    """What became of the recording of a pass."""
+    """The result of recording a pass."""
 
     WRITTEN = "written"
     DROPPED = "dropped"
-    """The one before was still being written."""
+    """The previous recording was still being written."""
     FAILED = "failed"
-    """The disk refused it."""
+    """Writing to the disk failed."""
 
 
 class AskedExpander(StrEnum):
-    """How asking the gRPC expander ended: values of the label `result`."""
+    """The result of a call to the gRPC expander: values of the label `result`."""
 
     ANSWERED = "answered"
     UNUSABLE = "unusable"
@@ -77,27 +77,27 @@ class AskedExpander(StrEnum):
 
 
 class Reload(StrEnum):
-    """How reading the configuration anew ended: values of the label `result`."""
+    """The result of reloading the configuration: values of the label `result`."""
 
     APPLIED = "applied"
     REFUSED = "refused"
 
 
 class Mismatch(StrEnum):
-    """How pools of devices differ from what a group's nodes are expected to have."""
+    """How device pools differ from those expected on a group's nodes."""
 
     MISSING = "missing"
     EXTRA = "extra"
     MISMATCH = "mismatch"
-    """There are as many pools, and some have more or fewer devices."""
+    """The number of pools matches, but some have more or fewer devices."""
 
 
 class PendingKind(StrEnum):
-    """What kind of pods wait."""
+    """The kind of waiting pods."""
 
     UNSCHEDULABLE = "unschedulable"
     UNPROCESSED = "scheduler_unprocessed"
 
 
 PLACING = "filter-out-pod-list-processor"
-"""Who tries to place pending pods on nodes that are there: a value of the label `requestor`."""
+"""The part that places pending pods on existing nodes: a value of the label `requestor`."""

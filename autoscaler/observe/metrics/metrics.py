@@ -1,4 +1,4 @@
-"""Prometheus metrics of one process, in the words of the domain. The names are in `metric_table`."""
+"""Prometheus metrics of one process, with one method per fact. The names are in `metrics.definitions`."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -37,10 +37,10 @@ _OWN_REASONS = frozenset((*ScaleUpFailure, _NO_CODE))
 
 
 class Metrics:
-    """All metrics of one process, on registries of their own. Methods may be called from any thread.
+    """All metrics of one process, on its own registries. Any thread may call the methods.
 
-    A standby replica shows only the process, who leads, as Cluster Autoscaler does, and what companions do on every
-    replica: a gauge such as cluster_safe_to_autoscale would say 0 there and raise alarms.
+    Like Cluster Autoscaler, a standby replica shows only metrics of the process and of leadership, and those of
+    companions that work on every replica. A gauge such as cluster_safe_to_autoscale would be 0 there and raise alarms.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Metrics:
         self._show_zeros()
 
     def companion(self, table: Iterable[Metric]) -> MetricSeries:
-        """Add a companion's own metrics, to be shown with all others; one that comes again goes on with them."""
+        """Add a companion's metrics to the exposition; metrics that were added before keep their values."""
         metrics = tuple(table)
         names = tuple(metric.name for metric in metrics)
         known = self._companions.get(names)
@@ -112,32 +112,32 @@ class Metrics:
         return b"".join(exposition(registry.collect()) for registry in registries[: 2 if self._started else 1])
 
     def start(self) -> None:
-        """Show all metrics from here on: this replica begins to work."""
+        """Show all metrics from now on, because this replica begins to work."""
         self._started = True
 
     # The loop.
 
     def step_began(self, step: PassActivity, now: Instant) -> None:
-        """A step of the loop begins (`MAIN_SUCCESSFUL`: a pass ended well)."""
+        """Record the time at which a step of the loop began (`MAIN_SUCCESSFUL`: a pass ended successfully)."""
         self._series.set("last_activity", int(now.wall), step)
 
     def observe_duration(self, function: Function, seconds: float) -> None:
-        """A part of a pass took that long."""
+        """Record the duration of a part of a pass."""
         self._series.observe("function_duration_seconds", seconds, function)
         self._series.observe("function_duration_quantile_seconds", seconds, function)
 
     def pass_failed(self, error: ErrorType) -> None:
-        """A pass ended in an error."""
+        """Count a pass that ended with an error."""
         self._series.add("errors_total", 1, error)
 
     def leading(self, lease: str, leads: bool) -> None:
-        """This replica took or lost the lease."""
+        """Record whether this replica holds the lease."""
         self._series.set("leader_election_master_status", leads, lease)
 
     # The cluster.
 
     def cluster(self, safe: bool, counts: NodeCounts) -> None:
-        """Health and node counts of the pass."""
+        """Set the health and node counts of the pass."""
         self._series.set("cluster_safe_to_autoscale", safe)
         self._series.set("nodes_count", counts.ready, "ready")
         self._series.set("nodes_count", counts.unready, "unready")
@@ -147,54 +147,54 @@ class Metrics:
         self._series.set("nodes_count", counts.unregistered, "unregistered")
 
     def size(self, cpu_milli: int, memory_bytes: int) -> None:
-        """Capacity of all nodes that are not being deleted."""
+        """Set the capacity of all nodes that are not being deleted."""
         self._series.set("cluster_cpu_current_cores", cpu_milli // 1000)
         self._series.set("cluster_memory_current_bytes", memory_bytes)
 
     def limits(self, cores: tuple[int, int], memory_bytes: tuple[int, int]) -> None:
-        """Configured minimum and maximum of the cluster; set once."""
+        """Set the configured minimum and maximum of the cluster; called once."""
         for name, (least, most) in (("cpu_limits_cores", cores), ("memory_limits_bytes", memory_bytes)):
             self._series.set(name, least, "minimum")
             self._series.set(name, most, "maximum")
 
     def pending_pods(self, kind: PendingKind, count: int) -> None:
-        """Pods that wait."""
+        """Set the number of waiting pods of a kind."""
         self._series.set("unschedulable_pods_count", count, kind)
 
     def skipped_pods(self, count: int) -> None:
-        """Pods that nobody tried to place."""
+        """Set the number of pods that no step tried to place."""
         self._series.set("skipped_pods_count", count, PLACING)
 
     def longest_pending(self, seconds: float) -> None:
-        """How long the longest of all waits for a node has lasted."""
+        """Set the longest time that a pod has waited for a node, in seconds."""
         self._series.set("longest_pending_seconds", seconds)
 
     def taints(self, by_type: Mapping[str, int]) -> None:
-        """Taints on all nodes; types that vanished go away."""
+        """Set the number of taints by type on all nodes; types that no longer occur are removed."""
         self._series.clear("node_taints_count")
         for kind, count in by_type.items():
             self._series.set("node_taints_count", count, kind)
 
     def device_mismatches(self, by_driver: Mapping[str, Mapping[Mismatch, int]]) -> None:
-        """Pools of devices that are not as expected; drivers that vanished go away."""
+        """Set the device pools that differ from those expected; drivers that no longer occur are removed."""
         self._series.clear("dra_node_template_resources_mismatch")
         for driver, counts in by_driver.items():
             for kind in Mismatch:
                 self._series.set("dra_node_template_resources_mismatch", counts.get(kind, 0), driver, kind)
 
     def node_groups(self, autoscaled: int, autoprovisioned: int, max_nodes: int) -> None:
-        """Number of groups and how many nodes they may have together."""
+        """Set the number of groups and their total maximum size."""
         self._series.set("node_groups_count", autoscaled, "autoscaled")
         self._series.set("node_groups_count", autoprovisioned, "autoprovisioned")
         self._series.set("max_nodes_count", max_nodes)
 
     def buffers_reconciled(self, wall: float) -> None:
-        """All CapacityBuffers, those that are new included, were brought up to date."""
+        """Set the time at which all CapacityBuffers, including new ones, were reconciled."""
         for new in ("true", "false"):
             self._series.set("capacity_buffer_oldest_reconciliation_timestamp_seconds", int(wall), new)
 
     def each_node_group(self, groups: Iterable[GroupStatus]) -> None:
-        """Publish every group, where that was asked for; groups that vanished go away."""
+        """Set the metrics of each group, if enabled; groups that no longer exist are removed."""
         if not self._per_node_group:
             return
         values: dict[tuple[str, tuple[str, ...]], float] = {}
@@ -215,25 +215,25 @@ class Metrics:
     # Replacements.
 
     def replacements(self, in_progress: Mapping[ReplacementTrigger, int]) -> None:
-        """Replacements in progress, by what they are for."""
+        """Set the number of replacements in progress, by trigger."""
         for trigger in ReplacementTrigger:
             self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
 
     def replacement_ended(self, trigger: ReplacementTrigger, outcome: ReplacementStage, saved: float) -> None:
-        """A replacement ended; `saved` is a price per hour."""
+        """Count a replacement that ended; `saved` is a price per hour."""
         self._series.add("replacements_total", 1, trigger, outcome)
         self._series.add("replacement_savings_total", max(0.0, saved))
 
     # Scale-up.
 
     def scaled_up(self, nodes: int, devices: DeviceLabels = NO_DEVICES) -> None:
-        """Nodes were asked for."""
+        """Count requested nodes."""
         self._series.add("scaled_up_nodes_total", nodes, *devices.labels)
         if devices.gpu_name:
             self._series.add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
 
     def scale_up_failed(self, reason: str, nodes: int, devices: DeviceLabels = NO_DEVICES) -> None:
-        """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
+        """Count a scale-up of `nodes` nodes that failed; `reason` is a `ScaleUpFailure` or the provider's code."""
         reason = failure_label(reason)
         self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
         self._series.add("failed_node_creations_total", nodes, reason)
@@ -241,78 +241,78 @@ class Metrics:
             self._series.add("failed_gpu_scale_ups_total", 1, reason, devices.gpu_resource_name, devices.gpu_name)
 
     def short_of_template(self, lack: Lack) -> None:
-        """Nodes offer less than promised."""
+        """Count nodes that offer less than their template."""
         self._series.add("template_shortfalls_total", 1, lack)
 
     def scaling_skipped(self, direction: Direction, resource: LimitedResource) -> None:
-        """A limit of the cluster kept a scaling from being considered."""
+        """Count a scaling that was skipped because of a limit of the cluster."""
         self._series.add("skipped_scale_events_count", 1, direction, resource)
 
     def binpacking(self, instance_type: str, cpu_count: str, namespaces: int, pod_groups: int) -> None:
-        """An estimate packed so many groups of equivalent pods of so many namespaces."""
+        """Count an estimate for this many groups of equivalent pods from this many namespaces."""
         counted = str(namespaces) if namespaces <= 5 else "6-10" if namespaces <= 10 else "11+"
         self._series.observe("binpacking_heterogeneity", pod_groups, instance_type, cpu_count, counted)
 
     # Scale-down.
 
     def unneeded(self, nodes: int) -> None:
-        """Nodes that could go."""
+        """Set the number of unneeded nodes."""
         self._series.set("unneeded_nodes_count", nodes)
 
     def unremovable(self, by_reason: Mapping[str, int]) -> None:
-        """Nodes that stay."""
+        """Set the number of nodes that cannot be removed, by reason."""
         self._by_reason("unremovable_nodes_count", by_reason)
 
     def removal_waited(self, seconds: float, reason: str, *, deleted: bool) -> None:
-        """A node that could go was waited for; `reason` held it up."""
+        """Record how long a removable node waited; `reason` delayed it."""
         self._series.observe("node_removal_latency_seconds", seconds, str(deleted).lower(), reason)
 
     def nodes_skipped(self, longest_s: float) -> None:
-        """A node has not been looked at for so long."""
+        """Set the longest time that a node has not been evaluated, in seconds."""
         self._series.set("max_node_skip_eval_duration_seconds", longest_s)
 
     def scale_down_cooldown(self, active: bool) -> None:
-        """Whether scale-down waits."""
+        """Set whether scale-down is in its cool-down."""
         self._series.set("scale_down_in_cooldown", active)
 
     def pending_deletions(self, nodes: int) -> None:
-        """Nodes whose removal has begun and not ended."""
+        """Set the number of removals in progress."""
         self._series.set("pending_node_deletions", nodes)
 
     def scaled_down(self, nodes: int, reason: RemovedAs, devices: DeviceLabels = NO_DEVICES) -> None:
-        """Nodes were removed."""
+        """Count removed nodes."""
         self._series.add("scaled_down_nodes_total", nodes, reason, *devices.labels)
         if devices.gpu_name:
             self._series.add("scaled_down_gpu_nodes_total", nodes, reason, devices.gpu_resource_name, devices.gpu_name)
 
     def scale_down_failed(self, reason: str) -> None:
-        """The removal of a node was given up."""
+        """Count a removal that was aborted."""
         self._series.add("failed_scale_downs_total", 1, reason)
 
     def evicted(self, pods: int, result: EvictionResult) -> None:
-        """Evictions ended."""
+        """Count evictions by result."""
         self._series.add("evicted_pods_total", pods, result)
 
     def unregistered_removed(self, machines: int) -> None:
-        """Machines that never became nodes were removed."""
+        """Count deleted machines that never registered."""
         self._series.add("old_unregistered_nodes_removed_count", machines)
 
     # Decisions.
 
     def decided(self, step: PassActivity, result: str) -> None:
-        """A step of a pass came to its end."""
+        """Count the result of a step of a pass."""
         self._series.add("decisions_total", 1, step, result)
 
     def waiting(self, by_reason: Mapping[str, int]) -> None:
-        """Pending pods that nothing is planned for."""
+        """Set the number of pending pods without a planned node, by reason."""
         self._by_reason("waiting_pods_count", by_reason)
 
     def skipped_groups(self, by_reason: Mapping[str, int]) -> None:
-        """Groups that were no options for a scale-up."""
+        """Set the number of groups that were not considered for a scale-up, by reason."""
         self._by_reason("skipped_node_groups_count", by_reason)
 
     def _by_reason(self, name: str, counts: Mapping[str, int]) -> None:
-        """Set a gauge; reasons not given any more drop to 0, so that no count outlives its cause."""
+        """Set a gauge; reasons that are not given drop to 0, so that no count outlives its cause."""
         self._reasons[name].update(counts)
         for reason in self._reasons[name]:
             self._series.set(name, counts.get(reason, 0), reason)
@@ -320,11 +320,11 @@ class Metrics:
     # Ourselves.
 
     def phase_took(self, phase: str, seconds: float) -> None:
-        """A phase of a pass took that long."""
+        """Record the duration of a phase of a pass."""
         self._series.observe("pass_phase_duration_seconds", seconds, phase)
 
     def watches(self, by_path: Mapping[str, WatchFigures]) -> None:
-        """What the watches have come to since the process started."""
+        """Set the figures of the watches since the process started."""
         for path, now in by_path.items():
             before = self._watches.get(path, WatchFigures())
             self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
@@ -337,41 +337,44 @@ class Metrics:
             self._watches[path] = now
 
     def calls_retried(self, counts: Mapping[tuple[str, str], int]) -> None:
-        """How often the API server asked for patience since the process started, by HTTP method and what came of it."""
+        """Set how often the API server asked for a delay since the process started, by HTTP method and result."""
         for (verb, result), count in counts.items():
             self._series.add("api_retries_total", count - self._retries.get((verb, result), 0), verb, result)
         self._retries = counts
 
     def clock_is_ahead(self, seconds: float) -> None:
-        """Our wall clock is so far ahead of the API server's."""
+        """Set how far our wall clock is ahead of the API server's."""
         self._series.set("clock_ahead_seconds", seconds)
 
     def companion_failed(self, name: str) -> None:
-        """A part beside the node autoscaler raised."""
+        """Count a companion that raised an exception."""
         self._series.add("companion_errors_total", 1, name)
 
     def reload_ended(self, result: Reload | None, *, waiting: int) -> None:
-        """The configuration was read anew, None: for the first time; so many options wait for a restart."""
+        """Record the result of reloading the configuration; None for the first load.
+
+        `waiting` options need a restart.
+        """
         self._series.set("config_last_reload_successful", result is not Reload.REFUSED)
         self._series.set("config_restart_needed", waiting)
         if result is not None:
             self._series.add("config_reloads_total", 1, result)
 
     def expander_asked(self, result: AskedExpander) -> None:
-        """The gRPC expander was asked."""
+        """Count a call to the gRPC expander."""
         self._series.add("grpc_expander_calls_total", 1, result)
 
     def recorded(self, result: Recorded, size: int = 0) -> None:
-        """The flight recorder is done with a pass; `size` is what it wrote, in bytes."""
+        """Record that the flight recorder has finished a pass; `size` is the number of bytes written."""
         self._series.add("recordings_total", 1, result)
         if size:
             self._series.add("recorded_bytes_total", size)
 
     def events_dropped(self, count: int) -> None:
-        """Events were given up."""
+        """Count dropped events."""
         self._series.add("events_dropped_total", count)
 
 
 def failure_label(reason: str) -> str:
-    """Return the value of the label `reason`: one that is not known counts as `other`."""
+    """Return the value of the label `reason`; unknown ones become `other`."""
     return reason if reason in _OWN_REASONS else told_apart(reason)

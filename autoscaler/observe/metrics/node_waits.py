@@ -15,24 +15,24 @@ _NOT_YET = (UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH, UnremovableReason.NOT_UN
 
 
 class NodeWait(msgspec.Struct, frozen=True):
-    """A wait of a node that ended."""
+    """A completed wait of a node."""
 
     deleted: bool
-    """Whether its removal began; otherwise it is needed again."""
+    """Whether its removal began; otherwise the node is needed again."""
     reason: str
-    """What held it up last: a `reasons.UnremovableReason`, or `NO_REASON`."""
+    """The last reason for the delay: a `reasons.UnremovableReason`, or `NO_REASON`."""
     seconds: float
 
 
 class RemovalWaits:
-    """Follows nodes from when they have been unneeded for long enough."""
+    """Follows nodes from the time at which they have been unneeded for long enough."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._reason: dict[str, str] = {}
 
     def pass_ended(self, report: PassReport) -> Iterator[NodeWait]:
-        """Yield the waits that ended with a pass; in a cool-down nobody can tell which nodes could go."""
+        """Yield the waits that ended with a pass. During a cool-down it is unknown which nodes could be removed."""
         if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
             return
         going = {removal.node.name for removal in report.scale_down.begun}
@@ -55,15 +55,15 @@ def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
 
 
 class SkippedNodes:
-    """Follows nodes that the simulation of removals did not come to: its time was over, or it had found enough."""
+    """Follows nodes that the removal simulation skipped, because its time ran out or it had found enough."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
         self._last_pass: float | None = None
-        """When it was looked at nodes before."""
+        """Time of the last evaluation."""
 
     def longest_s(self, managed: Iterable[str], report: PassReport) -> float:
-        """Return for how long any node in a group has not been looked at; 0 where all have been."""
+        """Return the longest time in seconds that a node of a group has not been evaluated; 0 if all have been."""
         now = report.now.mono
         before = now if self._last_pass is None else self._last_pass
         seen = {

@@ -49,7 +49,7 @@ FUNCTIONS = {
     "node_deletion": Function.SCALE_DOWN_DELETION,
     "soft_taints": Function.SCALE_DOWN_SOFT_TAINTS,
 }
-"""Which phases of a pass are published, and as what."""
+"""The published phases of a pass, with their label values."""
 
 _LIMITS = {CORES: LimitedResource.CPU, MEMORY: LimitedResource.MEMORY}
 _GIB = 1024**3
@@ -67,13 +67,13 @@ def _expander_result(answer: ExpanderAnswer) -> AskedExpander:
 
 
 def _longest_wait_s(pods: Iterable[Pod], wall: float) -> float:
-    """Return for how long the pod that was judged first has been unschedulable."""
+    """Return for how many seconds the pod that was judged first has been unschedulable."""
     judged = (pod.unscheduled.since for pod in pods if pod.unscheduled is not None)
     return max((wall - since for since in judged if since is not None), default=0.0)
 
 
 class PassMetrics:
-    """Feeds one process's metrics. Owned by the deciding thread."""
+    """Sets the metrics of one process. Owned by the deciding thread."""
 
     def __init__(self, metrics: Metrics, config: Config) -> None:
         self._metrics = metrics
@@ -87,7 +87,7 @@ class PassMetrics:
         self.configure(config)
 
     def configure(self, config: Config) -> None:
-        """Go by these options from now on, and publish them."""
+        """Use these options from now on, and publish them."""
         self._config = config
         self._passing = passing_taints(config.templates, config.rules)
         self._counted_nodes = None
@@ -96,11 +96,11 @@ class PassMetrics:
         self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
     def start(self) -> None:
-        """Show the metrics from here on."""
+        """Show the metrics from now on."""
         self._metrics.start()
 
     def pass_ended(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
-        """Publish what a pass saw and did; `groups` are as its status has them."""
+        """Publish the results of a pass; `groups` are those of its status."""
         for phase, function in FUNCTIONS.items():
             if phase in report.timings:
                 self._metrics.observe_duration(function, report.timings[phase])
@@ -149,7 +149,7 @@ class PassMetrics:
         metrics.device_mismatches(mismatches(view, registry.readings.ready(), report.device_pools))
 
     def _cloud_failures(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
-        """Count what went wrong in the cloud since the pass before, and what was done about it."""
+        """Count failures in the cloud since the previous pass, and the reactions to them."""
         for occurrence in registry.occurrences:
             code = occurrence.error.code if occurrence.error is not None else ""
             if occurrence.incident is Incident.SCALE_UP_TIMED_OUT:
@@ -182,7 +182,7 @@ class PassMetrics:
         metrics, config, plan = self._metrics, self._config, report.scale_up.plan
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
-        # Pause pods are counted apart, as headroom_pods.
+        # Pause pods have their own metric, headroom_pods.
         workload_pods = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(workload_pods))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
@@ -208,7 +208,7 @@ class PassMetrics:
                 metrics.scale_up_failed(reason, increase.wanted - increase.after, devices)
 
     def _binpacking(self, plan: ScaleUpPlan) -> None:
-        """Count the estimates behind a plan; rounds that play one choice on have the same ones."""
+        """Count the estimates of a plan; rounds that continue the same choice share them."""
         for option in {id(option): option for round_ in plan.rounds for option in round_.options}.values():
             node = option.template.node
             cpus = quantity.text(quantity.CPU, node.capacity.get(quantity.CPU, 0))

@@ -1,4 +1,4 @@
-"""The series of a table of metrics, by name."""
+"""The series of a table of metrics, by metric name."""
 
 import contextlib
 
@@ -11,12 +11,12 @@ from autoscaler.printable import spelled_out
 _MAX_LABEL = 300
 
 MAX_SERIES = 2000
-"""Of one counter, histogram or summary; whatever comes later counts together under `OTHER`."""
+"""Maximum number of series of one counter, histogram or summary; later ones are counted together under `OTHER`."""
 OTHER = "other"
 
 
 class MetricSeries:
-    """Moves metrics by their names without prefix; safe to share between threads. An unknown name is a `KeyError`."""
+    """Changes metrics by their names without prefix. Threads may share it. An unknown name raises `KeyError`."""
 
     def __init__(self) -> None:
         self._gauges: dict[str, Gauge] = {}
@@ -25,7 +25,7 @@ class MetricSeries:
         self._counted: dict[str, set[tuple[str, ...]]] = {}
 
     def add_metric(self, metric: Metric, registry: CollectorRegistry) -> None:
-        """Add one metric; it has no series until it is moved, unless it has no labels."""
+        """Add one metric; a metric with labels has no series until its first change."""
         name, text, labels = metric.full_name, metric.help, metric.labels
         if metric.kind is MetricType.GAUGE:
             self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
@@ -45,7 +45,7 @@ class MetricSeries:
         (gauge.labels(*_shown(labels)) if labels else gauge).set(value)
 
     def add(self, name: str, amount: float, *labels: str) -> None:
-        """Count up; negative amounts are refused."""
+        """Increase a counter; raises for negative amounts."""
         counter, labels = self._counters[name], self._bounded(name, _shown(labels))
         if isinstance(counter, PlainCounter):
             counter.inc(amount, *labels)
@@ -58,9 +58,9 @@ class MetricSeries:
         (distribution.labels(*labels) if labels else distribution).observe(value)
 
     def _bounded(self, name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the labels under which to count: what comes after the first thousands counts as one.
+        """Return the labels under which to count; beyond the maximum, all new series share one.
 
-        What has been counted stays for the life of the process, and clouds and users may come up with ever new names.
+        Counters stay for the life of the process, and clouds and users may produce ever new names.
         """
         known = self._counted.setdefault(name, set())
         if labels in known or not labels:
@@ -71,19 +71,19 @@ class MetricSeries:
         return labels
 
     def remove(self, name: str, *labels: str) -> None:
-        """Take one series of a gauge away; raises `KeyError` where there is none."""
+        """Remove one series of a gauge; raises `KeyError` if it does not exist."""
         self._gauges[name].remove(*_shown(labels))
 
     def discard(self, name: str, *labels: str) -> None:
-        """Take one series of a gauge away, if it is there."""
+        """Remove one series of a gauge if it exists."""
         with contextlib.suppress(KeyError):
             self._gauges[name].remove(*_shown(labels))
 
     def clear(self, name: str) -> None:
-        """Take all series of a gauge away."""
+        """Remove all series of a gauge."""
         self._gauges[name].clear()
 
 
 def _shown(labels: tuple[str, ...]) -> tuple[str, ...]:
-    """Return labels that every scraper takes: the name of a thing may be long, and hold anything."""
+    """Return labels in a form that every scraper accepts, because names may be long and contain any character."""
     return tuple(spelled_out(label[:_MAX_LABEL]) for label in labels)

@@ -1,20 +1,20 @@
-"""What the watches of the API server have come to, for metrics and health."""
+"""Figures of the watches of the API server, for metrics and health."""
 
 import msgspec
 
 
 class WatchFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What one watch has come to since the process started."""
+    """Figures of one watch since the process started."""
 
     restarts: int = 0
     relists: int = 0
     failures: int = 0
     decode_s: float = 0.0
     undecoded: int = 0
-    """Objects that cannot be decoded now."""
+    """Number of objects that cannot be decoded at present."""
     silent_s: float | None = None
-    """Since it was last heard of; None: never yet."""
+    """Seconds since the last response; None if there was none."""
     failing_s: float = 0.0
-    """For how long its watch, or list, has failed."""
+    """Seconds for which its watch or list has been failing."""
     error: str = ""
-    """Why it fails now."""
+    """Current error; empty if there is none."""

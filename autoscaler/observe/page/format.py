@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Formats numbers and times for people."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ _GIB = 1024**3
 
 
 def duration(seconds: float) -> str:
-    """Return two units at most: `850 ms`, `12 s`, `4 min`, `3 h 5 min`, `2 d 4 h`."""
+    """Return a duration in at most two units: `850 ms`, `12 s`, `4 min`, `3 h 5 min`, `2 d 4 h`."""
     if seconds < 0.0005:
         return "0 ms"
     if seconds < 1:
@@ -39,17 +39,17 @@ def moment(wall: float) -> Html:
 
 
 def ago(wall: float, now_wall: float) -> Html:
-    """Return how long ago, with the exact time on demand."""
+    """Return the time since a moment, with the exact time as a tooltip."""
     return _stamped(wall, f"{duration(max(0.0, now_wall - wall))} ago")
 
 
 def lasting(since_wall: float, now_wall: float) -> Html:
-    """Return for how long, with the exact time on demand."""
+    """Return the time since a beginning, with the exact time as a tooltip."""
     return _stamped(since_wall, duration(max(0.0, now_wall - since_wall)))
 
 
 def until(wall: float, now_wall: float) -> Html:
-    """Return how long it will be, with the exact time on demand."""
+    """Return the time until a moment, with the exact time as a tooltip."""
     return _stamped(wall, duration(max(0.0, wall - now_wall)))
 
 
@@ -59,12 +59,12 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def cpus(milli: int) -> str:
-    """Return CPUs without needless digits."""
+    """Return CPUs without trailing zeros."""
     return f"{milli / 1000:,.1f}".removesuffix(".0")
 
 
 def gib(size_bytes: int) -> str:
-    """Return GiB without needless digits."""
+    """Return GiB without trailing zeros."""
     return f"{size_bytes / _GIB:,.1f}".removesuffix(".0")
 
 

@@ -13,9 +13,9 @@ _MAX_GROUPS = 15
 
 
 def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str | None) -> Html:
-    """Return the node groups, those first that need attention; many are cut.
+    """Return the node groups, those that need attention first; a long table is cut.
 
-    `all_link` leads to all of them; None: this is that page.
+    `all_link` leads to the page with all rows; None if this is that page.
     """
     ordered = sorted(groups, key=_by_urgency)
     shown = ordered if all_link is None else ordered[:_MAX_GROUPS]
@@ -74,7 +74,7 @@ def _template(template: TemplateSummary | None) -> Html:
 
 
 def _group_states(group: GroupStatus) -> Iterator[tuple[str, str]]:
-    """Yield words and their tones."""
+    """Yield words with their tones."""
     health = group.scope.health.status
     yield health.value, "good" if health == Health.HEALTHY else "bad"
     if _is_scaling_up(group):

@@ -38,7 +38,7 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
 
 
 def events_table(events: Sequence[RecentEvent], now_wall: float) -> Html:
-    """Return the newest events, newest first; those that say the same of several objects share a row."""
+    """Return the newest events, newest first; equal events about several objects share a row."""
     grouped: dict[tuple[str, str, str], list[RecentEvent]] = {}
     for event in reversed(events):
         grouped.setdefault((event.kind, event.reason, event.message), []).append(event)

@@ -24,9 +24,9 @@ _TONES = {NodeState.READY: "good", NodeState.UNREADY: "bad", NodeState.BEING_DEL
 
 
 def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | None) -> Html:
-    """Return the nodes, those first that are about to change; many are cut to the most relevant.
+    """Return the nodes, those about to change first; a long table is cut to the most relevant rows.
 
-    `all_link` leads to all of them; None: this is that page.
+    `all_link` leads to the page with all rows; None if this is that page.
     """
     ordered = sorted(nodes, key=_relevance)
     shown = ordered if all_link is None else ordered[:_MAX_NODES]

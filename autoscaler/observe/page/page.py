@@ -37,7 +37,7 @@ Sections = Sequence[tuple[str, SectionContent]]
 
 
 class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refresh_s": "refresh"}):
-    """What the reader asked for in the URL."""
+    """Options from the URL of the page."""
 
     all_rows: Annotated[bool, msgspec.Meta(description="Whether to show every row.")] = False
     refresh_s: Annotated[
@@ -61,7 +61,8 @@ def status_page(
 ) -> Html:
     """Return the whole document.
 
-    `alive` is what the health check says, `companions` adds their sections, `complaints` are about the API server.
+    `alive` is the result of the health check, `companions` holds their sections, `complaints` are problems with the API
+    server.
     """
     status = view.status
     all_rows_link = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
@@ -166,7 +167,7 @@ def _alarms(sections: Sections) -> Html:
 
 
 def _body(view: StatusView, now_wall: float, all_rows_link: str | None, sections: Sections) -> Html:
-    """Return what is between header and footer; `all_rows_link` is the link to every row, None on that page."""
+    """Return the part between header and footer; `all_rows_link` leads to every row, None if this is that page."""
     status = view.status
     companion_sections = joined(_section(title, section.body) for title, section in sections)
     if status.last_pass is None:

@@ -1,4 +1,4 @@
-"""Small charts as inline SVG. Colours come from style classes; no text is inside, so that nothing shrinks on phones."""
+"""Small charts as inline SVG. Colours come from style classes. Charts contain no text, so no text shrinks on phones."""
 
 from collections.abc import Iterator, Sequence
 
@@ -28,16 +28,17 @@ def share_bar(share: float, label: str) -> Html:
 
 
 def size_bar(minimum: int, ready: int, target: int, maximum: int) -> Html:
-    """Return a bar from 0 to the maximum size: what is ready, what is asked for, and a mark at the minimum."""
+    """Return a bar from 0 to the maximum size, with the ready nodes, the target size, and a mark at the minimum."""
     return amount_bar(
         f"{ready} ready, target {target}, between {minimum} and {maximum}", ready, target, maximum, minimum
     )
 
 
 def amount_bar(label: str, ready: int, target: int, maximum: int, minimum: int = 0) -> Html:
-    """Return a bar from 0 to `maximum`: what is there, of what is asked for, and a mark at `minimum` unless that is 0.
+    """Return a bar from 0 to `maximum`, with the ready amount, the target amount, and a mark at `minimum` unless it is
+    0.
 
-    `label` says the same to those who do not see it.
+    `label` is the description for screen readers.
     """
     scale = 100 / max(1, maximum, target)
     mark = html('<rect class="mark" x="{}" width="0.8" height="10"/>', f"{min(99.2, minimum * scale):.1f}")
@@ -61,7 +62,7 @@ class _Bin(msgspec.Struct):
 def timeline(history: Sequence[Decision], now_wall: float) -> Html:
     """Return nodes added (upwards) and removed (downwards) over time, from the oldest decision to now.
 
-    Decisions that failed changed nothing: they are marks on the axis.
+    Failed decisions changed nothing; they are marks on the axis.
     """
     start = min([now_wall - _MIN_SPAN_S, *(decision.at for decision in history)])
     width_s = (now_wall - start) / _BIN_COUNT

@@ -14,9 +14,9 @@ _MAX_ROWS = 100
 
 
 def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None) -> Html:
-    """Return the pending pods; replicas with the same fate share a row.
+    """Return the pending pods; replicas with the same outcome share a row.
 
-    `all_link` leads to every row of its own; None: this is that page.
+    `all_link` leads to the page with all rows; None if this is that page.
     """
     all_rows = all_link is None
     grouped = [[pod] for pod in pods] if all_rows else _grouped_by_owner(pods)

@@ -8,18 +8,18 @@ from autoscaler.observe.page.markup import Html
 
 
 class SectionContent(msgspec.Struct, frozen=True):
-    """A section as of one moment."""
+    """The content of a section at one moment."""
 
     body: Html
     alarm: str = ""
-    """What is wrong, as one sentence for the top of the page; empty where nothing is."""
+    """A problem as one sentence for the top of the page; empty if there is none."""
 
 
 class CompanionSection(msgspec.Struct, frozen=True):
-    """A section of a companion that is configured; without it the page does not mention the companion."""
+    """The section of a configured companion; without it the page does not mention the companion."""
 
     title: str
     data: str
-    """Where programs find the same as JSON."""
+    """The path of the same data as JSON."""
     show: Callable[[float, str | None], SectionContent]
-    """Takes the time (Unix seconds), and the link to every row; None: this is that page."""
+    """Takes the time (Unix seconds) and the link to every row (None if this is that page)."""

@@ -20,9 +20,9 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def table(caption: Html, columns: Sequence[Column], rows: Iterable[Sequence[Html]]) -> Html:
-    """Return a table that turns into cards on narrow screens; its roles keep it a table for screen readers then.
+    """Return a table that turns into cards on narrow screens; its roles keep it a table for screen readers.
 
-    A column that has nothing in any row is left out.
+    Columns that are empty in all rows are left out.
     """
     filled_rows = list(rows)
     used = [index for index in range(len(columns)) if any(row[index] for row in filled_rows)]
@@ -55,30 +55,30 @@ def _cell(index: int, column: Column, cell: Html) -> Html:
 
 
 def pill(text: str, tone: str = "") -> Html:
-    """Return a short word that stands out; `tone` is good, warn, bad or nothing. One that is long may be broken."""
+    """Return a highlighted word; `tone` is good, warn, bad or empty. A long word may be broken."""
     return html('<span class="pill {}{}">{}</span>', "long " if len(text) > _MAX_PILL else "", tone, text)
 
 
 def chips(counts: Counter[str]) -> Html:
-    """Return how often each word applies."""
+    """Return each word with its count."""
     chips = joined(html("<li>{}</li>", pill(f"{word} {number:,}")) for word, number in counts.most_common())
     return html('<ul class="chips" aria-label="By reason">{}</ul>', chips)
 
 
 def row_count_text(noun: str, shown: int, total: int, all_link: str | None) -> Html:
-    """Return how many rows there are, and the way to those that are not shown."""
+    """Return the number of rows, with a link to those that are not shown."""
     if shown == total:
         return html("{}.", count(total, noun))
     return html('The {} most relevant of {}. <a href="{}">Show all</a>', shown, count(total, noun), all_link)
 
 
 def and_others(row: Sequence[object]) -> str:
-    """Return how many besides the first stand in one row; nothing where there are none."""
+    """Return the number of further items in a row; empty if there are none."""
     return f" and {len(row) - 1:,} like it" if len(row) > 1 else ""
 
 
 def glossary(reasons: Iterable[GivenReason]) -> Html:
-    """Return what the reasons mean, folded away; nothing where there are none."""
+    """Return the meanings of the reasons in a folded block; empty if there are none."""
     entries = joined(
         html("<dt>{}</dt><dd>{} <em>{}</em></dd>", meaning.reason, _with_code(meaning.text), _with_code(meaning.remedy))
         for meaning in meanings(reasons)
@@ -91,5 +91,5 @@ def glossary(reasons: Iterable[GivenReason]) -> Html:
 
 
 def _with_code(text: str) -> Html:
-    """Return text with what stands between backticks as code."""
+    """Return text in which parts between backticks are code."""
     return joined(html("<code>{}</code>" if index % 2 else "{}", part) for index, part in enumerate(text.split("`")))

@@ -7,7 +7,7 @@ from autoscaler.observe.status import Capacity, ClusterStatus, PassStatus, Publi
 
 
 def tiles(status: PublishedStatus, last: PassStatus, now_wall: float) -> Html:
-    """Return the figures."""
+    """Return the tiles with the figures."""
     unneeded = sum(node.unneeded_since_at is not None for node in status.nodes)
     planned = sum(pod.planned_group is not None for pod in status.pods)
     ready, total, upcoming = _node_totals(status.cluster)
@@ -52,7 +52,7 @@ def _scale_up_note(cluster: ClusterStatus | None) -> str:
 
 
 def capacity_bars(cluster: ClusterStatus | None) -> Html:
-    """Return what is requested of what there is, by resource; nothing where that is not known."""
+    """Return requested versus available amounts by resource; empty if unknown."""
     if cluster is None:
         return NOTHING
     lines = []
@@ -66,13 +66,13 @@ def capacity_bars(cluster: ClusterStatus | None) -> Html:
 
 
 def cpu_line(cpu: Capacity) -> str:
-    """Return the sentence about CPU, of amounts in thousandths of a core."""
+    """Return the sentence about CPU; amounts are in millicores."""
     running, pending, total = cpus(cpu.running), cpus(cpu.pending), cpus(cpu.total)
     return f"{running} CPUs running, {pending} CPUs pending, {total} total CPUs in cluster"
 
 
 def memory_line(memory: Capacity) -> str:
-    """Return the sentence about memory, of amounts in bytes."""
+    """Return the sentence about memory; amounts are in bytes."""
     running, pending, total = gib(memory.running), gib(memory.pending), gib(memory.total)
     return f"{running} GiB running, {pending} GiB pending, {total} total GiB in cluster"
 
