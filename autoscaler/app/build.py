@@ -39,7 +39,7 @@ from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, Provid
 
 
 class Environment(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything outside that passes see and touch: a cluster and a cloud, or what stands for them."""
+    """The outside world as a pass uses it: a cluster and a cloud, or their replacements in a simulation."""
 
     source: ClusterSource
     provider: CloudProvider
@@ -52,24 +52,24 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     leadership: Leadership
     companions: Companions = msgspec.field(default_factory=Companions)
     remote: RemoteExpander | None = None
-    """Whom the grpc expander asks; needed only where it is chosen."""
+    """The client of the grpc expander; needed only if that expander is configured."""
     answer_log: AnswerLog = msgspec.field(default_factory=AnswerLog)
-    """Between passes and the world; that of a replay answers in its place."""
+    """Records the answers between passes and the outside world; a replay's log returns recorded answers instead."""
     limits: Stopwatch = stopped
-    """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
+    """Measures work with a time limit; it is stopped if the speed of the machine must not affect decisions."""
     seed: int = 0
-    """Of random choices, where the configuration has none."""
+    """Seed of random choices if the configuration has none."""
 
 
 class CarriedOver(msgspec.Struct, frozen=True):
-    """What goes on through a change of the configuration: calls to the cloud, and removals that have begun."""
+    """State that survives a change of the configuration: calls to the cloud, and removals in progress."""
 
     cloud: Cloud
     tracker: NodeDeletionTracker
 
 
 def begin(config: Config, environment: Environment) -> CarriedOver:
-    """Make what outlives changes of the configuration; nothing is under way."""
+    """Create the state that survives changes of the configuration; no removal is in progress."""
 
     def make_prices(pricing: Pricing) -> Prices:
         return log_answers(ProviderPrices(pricing), PRICES, environment.answer_log)
@@ -107,7 +107,7 @@ def build_autoscaler(
 
 
 def refuse_unsuitable(config: Config, provider: CloudProvider, *, has_remote: bool) -> None:
-    """Raise `ConfigError` where the configuration asks for what the provider cannot do."""
+    """Raise `ConfigError` if the configuration needs an ability that the provider lacks."""
     groups, unpriced = unpriced_groups(provider)
     priced = isinstance(provider, Pricing) and (not groups or len(unpriced) < groups)
     chosen = config.scale_up.expander

@@ -46,18 +46,18 @@ from autoscaler.reservations.status import reservation_routes
 
 
 class CompanionContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What companions may use of the daemon."""
+    """The parts of the daemon that companions may use."""
 
     client: Client
-    """For reading; writes go through `writes`, which ask for leadership and in a dry run write nothing."""
+    """For reads. Writes go through `writes`, which require leadership and do nothing in a dry run."""
     writes: ClusterWrites
     events: EventSink
     metrics: Metrics
     clock: Clock
     wake: Callable[[], None] = lambda: None
-    """Asks for a pass soon."""
+    """Requests a pass soon."""
     executor: Executor | None = None
-    """For what companions do beside passes and ticks; None: threads of their own."""
+    """Runs the work of companions besides passes and ticks; None means threads of their own."""
     listens: bool = True
     """Whether ports may be opened."""
     fresh_headroom: FreshHeadroom = msgspec.field(default_factory=FreshHeadroom)
@@ -65,14 +65,14 @@ class CompanionContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompanionService(Protocol):
-    """What a companion does on every replica, leading or not."""
+    """The work of a companion on every replica, leading or not."""
 
     def start(self) -> None:
-        """Begin; called once, before this replica leads."""
+        """Start the service; called once, before this replica leads."""
         ...
 
     def close(self) -> None:
-        """Come to an orderly end, before ticks and passes do; a second call does nothing."""
+        """Shut down in an orderly way, before ticks and passes end; a second call does nothing."""
         ...
 
 
@@ -81,9 +81,9 @@ class CompanionPart(msgspec.Struct, frozen=True, kw_only=True):
 
     companion: Companion
     routes: EndpointRoutes = {}
-    """Read-only; of every replica, leading or not."""
+    """Read-only routes that every replica serves, leading or not."""
     section: CompanionSection | None = None
-    """Of the status page."""
+    """The section of the status page."""
     service: CompanionService | None = None
     lead_times: Callable[[], Mapping[str, Lead]] = dict
     """Returns how long before a window its capacity is asked for, by feature and name."""
@@ -95,23 +95,23 @@ class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
     companions: Companions
     parts: tuple[CompanionPart, ...]
     sections: tuple[CompanionSection, ...]
-    """What they add to the status page, in its order."""
+    """Their sections of the status page, in page order."""
     estimates: EtaKeeper | None = None
     reservations: ReservationService | None = None
 
     @property
     def routes(self) -> EndpointRoutes:
-        """Read-only routes; of every replica, leading or not."""
+        """Read-only routes that every replica serves, leading or not."""
         return {path: endpoint for part in self.parts for path, endpoint in part.routes.items()}
 
     def start(self) -> None:
-        """Begin what every replica does."""
+        """Start the services that run on every replica."""
         for part in self.parts:
             if part.service is not None:
                 part.service.start()
 
     def close(self) -> None:
-        """End what every replica does."""
+        """Stop the services that run on every replica."""
         for part in self.parts:
             if part.service is not None:
                 part.service.close()
@@ -239,16 +239,19 @@ class _RecordingWriter:
         self.directory = RecordingDirectory(Path(path), config.observe.record_passes, executor, context.metrics)
 
     def start(self) -> None:
-        """Recordings come with passes."""
+        """Do nothing: recordings are written after passes."""
 
     def close(self) -> None:
-        """Let the one that is being written come to its end."""
+        """Wait until the current recording has been written."""
         if self._own is not None:
             self._own.stop()
 
 
 def _publishing(config: Config) -> Callable[[bytes], bytes]:
-    """Return what is done to recordings before anybody sees them; nobody ever learns the key of the pseudonyms."""
+    """Return the function that anonymizes recordings before they are published.
+
+    The key of the pseudonyms is never disclosed.
+    """
     if not config.observe.anonymize:
         return lambda body: body
     key = secrets.token_bytes(32)

@@ -25,7 +25,7 @@ class ProcessEvents:
         metrics: Metrics,
         other: EventSink | None = None,
     ) -> None:
-        """`executor` sends them, so that nobody waits for it; `other` takes all events as well."""
+        """`executor` sends events in the background; `other` receives all events as well."""
         name = config.leader.leader_elect_resource_name
         self._lease = Subject("Lease", name, config.kube.namespace, api_version="coordination.k8s.io/v1")
         self._other = other
@@ -49,15 +49,15 @@ class ProcessEvents:
         return () if self._recorder is None else self._recorder.tail()
 
     def identified(self, about: Subject) -> None:
-        """Hear of an object which events that name it without its uid are about."""
+        """Record the uid of an object, for events that name the object without its uid."""
         if self._recorder is not None:
             self._recorder.identified(about)
 
     def on_lease(self, message: str) -> None:
-        """Tell of the lease who came to lead, or ceased to, as client-go's resourcelock does."""
+        """Report that the holder of the lease changed, as client-go's resourcelock does."""
         self.event(self._lease, EventType.NORMAL, "LeaderElection", message)
 
     def stop(self) -> None:
-        """Send what waits, as far as there is time, and no more."""
+        """Send the queued events while time remains, and accept no more."""
         if self._recorder is not None:
             self._recorder.stop()

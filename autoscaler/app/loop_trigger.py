@@ -8,7 +8,7 @@ from autoscaler.config.process import Loop
 from autoscaler.objects.pod import Pod
 
 _FRESH_S = 10.0
-"""A verdict of the scheduler older than this wakes nobody: the pass that follows the interval will see it."""
+"""A scheduler verdict older than this many seconds triggers no pass: the next regular pass will see it."""
 
 
 class LoopTrigger:
@@ -22,11 +22,11 @@ class LoopTrigger:
         self._clock = clock
         self._woken = False
         self._news = threading.Event()
-        """Something ends the wait, or is to be done during it."""
+        """Set if something ends the wait or must be done during it."""
         self._stopping = threading.Event()
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Notice pods for which the scheduler just found no node."""
+        """Trigger a pass for pods for which the scheduler has just found no node."""
         if not self._loop.frequent_loops_enabled or new is None or new.unscheduled is None:
             return
         if new.unscheduled.reason != "Unschedulable":
@@ -36,7 +36,7 @@ class LoopTrigger:
             self.wake()
 
     def configure(self, loop: Loop) -> None:
-        """Go by other options from the next wait on."""
+        """Use other options from the next wait on."""
         self._loop = loop
 
     def wake(self) -> None:
@@ -49,7 +49,7 @@ class LoopTrigger:
         self._news.set()
 
     def stop(self) -> None:
-        """End any wait, now and from here on."""
+        """End the current wait and all later ones."""
         self._stopping.set()
         self._news.set()
 
@@ -61,7 +61,7 @@ class LoopTrigger:
         return max(soonest, began.mono + self._loop.scan_interval_s)
 
     def begins(self) -> None:
-        """Forget what cut the wait short: the pass that begins now will see it."""
+        """Forget the triggers so far, because the pass that begins now will see their causes."""
         self._woken = False
 
     def wait(self, began: Instant, *, acted: bool, meanwhile: Callable[[], object] = lambda: None) -> bool:

@@ -31,7 +31,9 @@ class UnchangedTimer:
         self._value = 0
 
     def seen(self, value: int, passed_s: float, *, counts: bool) -> bool:
-        """Take in the value after so many seconds more; return whether it is over the limit (0: there is none)."""
+        """Record the value after `passed_s` more seconds; return whether it has been unchanged beyond the limit (0:
+        no limit).
+        """
         self.lasted_s = self.lasted_s + passed_s if counts and value == self._value else 0.0
         self._value = value
         return 0 < self.limit_s < self.lasted_s
@@ -46,7 +48,7 @@ class Watch:
         self.stopping = False
 
     def look(self, passed_s: float) -> str | None:
-        """Return why the daemon must end, so many seconds after the last look; None: it need not."""
+        """Return why the daemon must end, `passed_s` seconds after the last look; None if it may continue."""
         pulse, busy = self._number(PULSE_AT), self._number(BUSY_AT)
         self.stopping = self.stopping or self._number(STOPPING_AT) > 0
         stalled = self._stall.seen(pulse, passed_s, counts=True)
@@ -61,7 +63,7 @@ class Watch:
         return None
 
     def note(self) -> str:
-        """Return what the daemon has in hand, as one line."""
+        """Return the daemon's current step, as one line."""
         text = self._board[NOTE_AT:SIZE].rstrip(b"\0").decode("utf-8", "replace")
         return "".join(letter if letter.isprintable() else "?" for letter in text) or "nothing"
 
