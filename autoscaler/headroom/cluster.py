@@ -17,34 +17,34 @@ _CHEAP = "-100"
 
 
 class HeadroomObjects(Protocol):
-    """What headroom reads and writes. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`."""
+    """Reads and writes of headroom. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`."""
 
     def deployment(self, namespace: str, name: str) -> JsonObject | None:
-        """Return a Deployment; None where there is none."""
+        """Return a Deployment; None if it does not exist."""
         ...
 
     def deployments(self, namespace: str, labels: Mapping[str, str]) -> list[JsonObject]:
-        """Return the Deployments with these labels, of all namespaces where `namespace` is empty."""
+        """Return the Deployments with these labels; an empty `namespace` means all namespaces."""
         ...
 
     def priority_class(self, name: str) -> JsonObject | None:
-        """Return a PriorityClass; None where there is none."""
+        """Return a PriorityClass; None if it does not exist."""
         ...
 
     def create(self, obj: JsonObject) -> None:
-        """Create an object; `Conflict` if the name is taken, `Gone` if its namespace is not there."""
+        """Create an object; raises `Conflict` if the name is taken, `Gone` if its namespace does not exist."""
         ...
 
     def replace(self, obj: JsonObject) -> None:
-        """Replace an object; `Conflict` if it changed since it was read, `Gone` if it is not there any more."""
+        """Replace an object; raises `Conflict` if it changed since it was read, `Gone` if it no longer exists."""
         ...
 
     def delete_deployment(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the Deployment of that uid; it being gone already is fine."""
+        """Delete the Deployment with that uid; succeeds if it no longer exists."""
         ...
 
     def mark(self, pod: Pod, *, given_up: bool) -> None:
-        """Tell controllers, and ourselves, that a pause pod goes first, or no longer does; `Gone` if it is gone."""
+        """Mark a pause pod as the first to be deleted, or remove the mark; raises `Gone` if it no longer exists."""
         ...
 
 
@@ -56,17 +56,17 @@ class ClusterHeadroom:
         self._writes = writes
 
     def deployment(self, namespace: str, name: str) -> JsonObject | None:
-        """Return a Deployment; None where there is none."""
+        """Return a Deployment; None if it does not exist."""
         return self._found(ObjectRef("apps/v1", "Deployment", name, namespace))
 
     def deployments(self, namespace: str, labels: Mapping[str, str]) -> list[JsonObject]:
-        """Return the Deployments with these labels, of all namespaces where `namespace` is empty."""
+        """Return the Deployments with these labels; an empty `namespace` means all namespaces."""
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         body = self._reads.get(paths.collection("apps/v1", "Deployment", namespace), {"labelSelector": selector})
         return [{"apiVersion": "apps/v1", "kind": "Deployment", **deployment} for deployment in whole_objects(body)]
 
     def priority_class(self, name: str) -> JsonObject | None:
-        """Return a PriorityClass; None where there is none."""
+        """Return a PriorityClass; None if it does not exist."""
         return self._found(ObjectRef("scheduling.k8s.io/v1", "PriorityClass", name))
 
     def create(self, obj: JsonObject) -> None:
@@ -78,14 +78,14 @@ class ClusterHeadroom:
         self._writes.replace(obj)
 
     def delete_deployment(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the Deployment of that uid; it being gone already is fine."""
+        """Delete the Deployment with that uid; succeeds if it no longer exists."""
         try:
             self._writes.delete(ObjectRef("apps/v1", "Deployment", name, namespace), uid)
         except Gone:
             return
 
     def mark(self, pod: Pod, *, given_up: bool) -> None:
-        """Tell controllers, and ourselves, that a pause pod goes first, or no longer does."""
+        """Mark a pause pod as the first to be deleted, or remove the mark."""
         notes: dict[str, str | None] = {_DELETION_COST: _CHEAP, GIVEN_UP: "true"}
         if not given_up:
             notes = dict.fromkeys(notes)

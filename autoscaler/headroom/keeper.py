@@ -30,7 +30,7 @@ _FORBIDDEN = 403
 
 
 class HeadroomKeeper:
-    """A `loop.companion.Companion`. Ticks come on one thread; passes, on another, only leave their view here."""
+    """A `loop.companion.Companion`. Ticks run on one thread; passes, on another, only store their view here."""
 
     name = "headroom"
 
@@ -59,30 +59,30 @@ class HeadroomKeeper:
         self._namespaces: set[str] = set()
         self._orphans_at = float("-inf")
         self.status = HeadroomStatus()
-        """The last look at the pools; replaced as a whole."""
+        """The result of the last check of all pools; each check replaces it as a whole."""
         self._configure(headroom)
 
     @property
     def interval_s(self) -> float:
-        """Time between two looks; short until the first pass has shown how many pods are active."""
+        """Seconds between two checks; short until the first pass has shown the number of active pods."""
         interval_s = self._headroom.reconcile_interval_s
         return interval_s if self._view is not None else min(_IMPATIENT_S, interval_s)
 
     def before_pass(self, observed: Observed) -> Observed:
-        """Leave the pass as it is: decisions know pause pods by their labels."""
+        """Return the stage unchanged: decisions recognise pause pods by their labels."""
         return observed
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Keep the view for the next look."""
+        """Store the view for the next check."""
         if ended.report.view is not None:
             self._view = ended.report.view
 
     def tick(self, now: Instant) -> None:
-        """Look at every pool; one that fails holds up no other. Raises `LeadershipLost`."""
+        """Check every pool; a failing pool does not delay the others. Raises `LeadershipLost`."""
         self._reload()
         view = self._view
         if view is None:
-            return  # how many pods are active is not known yet
+            return  # the number of active pods is not known yet
         began = self._clock.now().mono
         for member in self._members.values():
             member.look(self._headroom, view, now)
@@ -92,7 +92,7 @@ class HeadroomKeeper:
         self._metrics.took(self._clock.now().mono - began)
 
     def leave(self) -> None:
-        """Do with the pools what is configured for a stop of the leader; failures are warnings."""
+        """Carry out the configured action for a stop of the leader; failures are logged as warnings."""
         if self._headroom.on_shutdown is OnShutdown.KEEP:
             return
         give_up = self._clock.now().mono + _LEAVE_S
@@ -129,7 +129,7 @@ class HeadroomKeeper:
         self._headroom = fresh
 
     def _collect_orphans(self, now: Instant) -> None:
-        """Delete Deployments of ours that have no pool; what fails is tried again by the next look."""
+        """Delete our Deployments that have no pool; the next check retries failures."""
         try:
             orphans = plan_orphans(map(read_deployment, self._owned()), self._headroom, self._removed, now)
             for orphan in orphans.delete:
@@ -149,7 +149,7 @@ class HeadroomKeeper:
         self._orphans_at = now.mono
 
     def _owned(self) -> Iterable[JsonObject]:
-        """Return every Deployment of ours; only in the namespaces of pools where others may not be read."""
+        """Yield every Deployment of ours; only from the namespaces of pools if others may not be read."""
         labels = owner_labels(self._headroom)
         try:
             return self._objects.deployments("", labels)

@@ -69,31 +69,31 @@ _STATES = ("bound", "pending")
 
 
 class HeadroomMetrics:
-    """What one process publishes about its pools."""
+    """Metrics of the pools of one process."""
 
     def __init__(self, series: MetricSeries) -> None:
-        """`series` were made of `HEADROOM`."""
+        """`series` must have been created from `HEADROOM`."""
         self._series = series
         self._policies: dict[str, tuple[str, ...]] = {}
 
     def wanted(self, pool: str, *, desired: int, target: int, active: int) -> None:
-        """Publish what a pool should have."""
+        """Set the numbers of pods that a pool should have."""
         self._series.set("headroom_pods_desired", desired, pool)
         self._series.set("headroom_pods_target", target, pool)
         self._series.set("headroom_active_pods", active, pool)
 
     def lead(self, pool: str, seconds: float) -> None:
-        """Publish how long before a policy begins its pods are asked for."""
+        """Set how many seconds before a policy begins its pods are requested."""
         self._series.set("headroom_lead_seconds", seconds, pool)
 
     def found(self, pool: str, *, replicas: int, bound: int, pending: int) -> None:
-        """Publish what it has."""
+        """Set the numbers of pods that a pool has."""
         self._series.set("headroom_pods_current", replicas, pool)
         self._series.set("headroom_pods", bound, pool, "bound")
         self._series.set("headroom_pods", pending, pool, "pending")
 
     def policy(self, pool: str, holds: str, policies: Iterable[str]) -> None:
-        """Publish which policy holds, among all there are."""
+        """Set which of the pool's policies is active."""
         names = tuple(policies)
         for gone in set(self._policies.get(pool, ())) - set(names):
             self._series.remove("headroom_policy_active", pool, gone)
@@ -106,23 +106,23 @@ class HeadroomMetrics:
         self._series.add("headroom_scale_operations_total", 1, pool, direction)
 
     def failed(self, pool: str, reason: HeadroomTrouble) -> None:
-        """Count what kept a pool from being as it should be."""
+        """Count a problem that kept a pool from its desired state."""
         self._series.add("headroom_reconcile_errors_total", 1, pool, reason)
 
     def drifted(self, pool: str, field: str) -> None:
-        """Count a change by others that was put back."""
+        """Count a change by another client that was reverted."""
         self._series.add("headroom_drift_corrected_total", 1, pool, field)
 
     def preempted(self, pool: str, pods: int) -> None:
-        """Count pause pods that gave way."""
+        """Count pause pods that were preempted."""
         self._series.add("headroom_preempted_total", pods, pool)
 
     def reconciled(self, pool: str, wall: float) -> None:
-        """Note when a pool was as it should be."""
+        """Record when a pool was in its desired state."""
         self._series.set("headroom_last_reconcile_timestamp_seconds", wall, pool)
 
     def took(self, seconds: float) -> None:
-        """Note how long one look at all pools took."""
+        """Record the duration of one check of all pools."""
         self._series.observe("headroom_reconcile_duration_seconds", seconds)
 
     def orphan_deleted(self) -> None:
@@ -130,7 +130,7 @@ class HeadroomMetrics:
         self._series.add("headroom_orphans_deleted_total", 1)
 
     def forget(self, pool: str) -> None:
-        """Take the gauges of a pool away that is not configured any more."""
+        """Remove the gauges of a pool that is no longer configured."""
         for name in self._policies.pop(pool, ()):
             self._series.remove("headroom_policy_active", pool, name)
         for name in _GAUGES_OF_POOL:

@@ -33,19 +33,19 @@ class CurrentDeployment(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     paused: bool
     heartbeat: str | None
-    """As written; None: it has none."""
+    """The annotation as written; None if it is missing."""
     template_hash: str
     held: int | None
-    """None where nothing usable is stored."""
+    """None if no usable value is stored."""
     allowed_at: float | None
 
     def of(self, pool: HeadroomPool, headroom: Headroom) -> bool:
-        """Whether it is this pool's, by its labels."""
+        """Whether it belongs to this pool, by its labels."""
         return owned(pool, headroom).items() <= self.labels.items()
 
     @property
     def heartbeat_at(self) -> float | None:
-        """Its last heartbeat in Unix seconds; None where there is none that can be read."""
+        """Its last heartbeat in Unix seconds; None if it has none or an unreadable one."""
         return _seconds(self.heartbeat)
 
 
@@ -65,7 +65,7 @@ def owner_labels(headroom: Headroom) -> dict[str, str]:
 
 
 def read_deployment(obj: JsonObject) -> CurrentDeployment:
-    """Return what matters of a v1.Deployment."""
+    """Return the fields of a v1.Deployment that matter here."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     notes = metadata.get("annotations") or {}
     replicas, held = spec.get("replicas"), notes.get(HELD, "")
@@ -100,7 +100,7 @@ def deployment(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
         "metadata": {"name": deployment_name(pool), "namespace": pool.namespace, "labels": labels},
         "spec": {
             "revisionHistoryLimit": 1,
-            # A change of the template must not double the room that is held.
+            # A change of the template must not double the reserved room.
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}},
             "selector": {"matchLabels": labels},
             "template": template(pool, headroom),
@@ -145,7 +145,7 @@ def template(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
 
 
 def template_hash(wanted: JsonObject) -> str:
-    """Return what tells one template of ours from another."""
+    """Return a hash that distinguishes our templates."""
     return hashlib.sha256(_encoder.encode(wanted)).hexdigest()[:16]
 
 
@@ -173,7 +173,7 @@ def priority_class(pool: HeadroomPool) -> JsonObject:
 
 
 def covers(live: object, wanted: object, path: tuple[str, ...] = ()) -> bool:
-    """Whether everything wanted is so in what the API server holds, which adds defaults and spells amounts its way."""
+    """Whether `live` contains everything in `wanted`; the API server adds defaults and normalises amounts."""
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
             return not wanted and live is None

@@ -23,7 +23,7 @@ HEARTBEAT_S = 60.0
 
 
 class DeploymentAction(StrEnum):
-    """What to do about a Deployment."""
+    """The action for a Deployment."""
 
     NOTHING = "nothing"
     CREATE = "create"
@@ -31,7 +31,7 @@ class DeploymentAction(StrEnum):
     HEARTBEAT = "heartbeat"
     """Only its annotations are written."""
     CONFLICT = "nameConflict"
-    """Another owner has the name: nothing is touched."""
+    """The name belongs to another owner: nothing is changed."""
 
 
 class Drift(StrEnum):
@@ -43,22 +43,22 @@ class Drift(StrEnum):
 
 
 class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool at one moment."""
+    """The plan for one pool at one moment."""
 
     want: DesiredReplicas
     action: DeploymentAction
     obj: JsonObject | None = None
-    """What to write: everything of the Deployment that was there, changed; or a new one."""
+    """The object to write: the existing Deployment with changes, or a new one."""
     before: int = 0
-    """Replicas as they are."""
+    """Current number of replicas."""
     drift: tuple[Drift, ...] = ()
-    """What is put back by that."""
+    """Changes by other clients that this write reverts."""
     paused: bool = False
-    """Somebody paused the Deployment: its replicas and template are left alone."""
+    """A user paused the Deployment: its replicas and template are not changed."""
 
     @property
     def lowers(self) -> bool:
-        """Whether replicas go down."""
+        """Whether the plan lowers the number of replicas."""
         return self.action is DeploymentAction.UPDATE and self.want.target < self.before
 
 
@@ -71,7 +71,7 @@ def plan_pool(
     now: Instant,
     lead_s: float = 0.0,
 ) -> PoolPlan:
-    """Return what to do. `held` is what this process remembers; None: it has just begun to lead."""
+    """Return the plan. `held` is the remembered cool-down; None if this process has just begun to lead."""
     if present is not None and not present.of(pool, headroom):
         wanted = want(pool, active, held or CoolDown(0, now), now, lead_s)
         return PoolPlan(want=wanted, action=DeploymentAction.CONFLICT, before=present.replicas)
@@ -132,11 +132,11 @@ def _notes(hash_: str, wanted: DesiredReplicas, now: Instant) -> dict[str, str]:
 
 
 class Orphans(msgspec.Struct, frozen=True):
-    """Deployments of ours whose pool no configuration has."""
+    """Our Deployments whose pool is not configured."""
 
     delete: tuple[CurrentDeployment, ...] = ()
     unreadable: tuple[CurrentDeployment, ...] = ()
-    """Their heartbeat cannot be read, which is never a reason to delete."""
+    """Their heartbeat cannot be read; they are never deleted for that."""
 
 
 def plan_orphans(

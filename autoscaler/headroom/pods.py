@@ -17,10 +17,10 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 class PoolPods(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods that are on their way out are in none of these."""
+    """Pods of one pool; terminating pods are not included."""
 
     active: int = 0
-    """Running and starting pods of the work."""
+    """Number of running and starting pods of the work."""
     lowest_active: int | None = None
     """Lowest priority among them."""
     bound: tuple[Pod, ...] = ()
@@ -30,7 +30,7 @@ class PoolPods(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def class_of(pool: HeadroomPool, headroom: Headroom, interner: PodInterner) -> PodClass | None:
-    """Return the class of a pool's pause pods; None for a pool that the API server would not take either."""
+    """Return the class of a pool's pause pods; None if the API server would also reject the pods."""
     try:
         read = msgspec.convert(template(pool, headroom), PodTemplate, strict=False)
     except msgspec.ValidationError:
@@ -79,10 +79,10 @@ def _counts(pod: Pod) -> bool:
 
 
 def to_give_up(view: ClusterView, pods: PoolPods, target: int) -> frozenset[str]:
-    """Return the keys of pause pods that should go so that `target` stay, whole nodes first.
+    """Return the keys of pause pods to delete so that `target` stay, emptying whole nodes first.
 
-    Pods without a node are given up before any other by their controller, so they are counted but not named. Nodes
-    come in the order in which they are closest to removal: without work first, then the least used.
+    Their controller deletes pods without a node first, so they are counted but not returned. Nodes are in the order in
+    which they are closest to removal: those without work first, then the least used.
     """
     return frozenset(pod.key for pod in _by_node(view, pods.bound)[: max(0, len(pods.bound) - target)])
 
@@ -96,7 +96,7 @@ def _by_node(view: ClusterView, bound: Iterable[Pod]) -> list[Pod]:
 
 
 def _usage(view: ClusterView, name: str) -> tuple[bool, float]:
-    """Return whether a node does work, and how much of its scarcer resource that work asks for."""
+    """Return whether a node runs work, and the share of its scarcer resource that the work requests."""
     node = view.node(name)
     if node is None:
         return False, 0.0

@@ -20,33 +20,33 @@ _MINUTE_S = 60.0
 
 
 class CoolDown(msgspec.Struct, frozen=True):
-    """The cool-down: how many pause pods were last wanted, and until when they stay although fewer are wanted now."""
+    """The number of pause pods last wanted, and until when they stay although fewer are wanted now."""
 
     count: int
     allowed: Instant
 
 
 class EarlyPolicy(msgspec.Struct, frozen=True):
-    """A policy whose pods are asked for before it begins, at a time in Unix seconds."""
+    """A policy whose pods are requested before it begins, at a time in Unix seconds."""
 
     policy: str
     starts_at: float
 
 
 class DesiredReplicas(msgspec.Struct, frozen=True, kw_only=True):
-    """How many pause pods a pool should have."""
+    """The number of pause pods that a pool should have."""
 
     policy: str
-    """Name of the policy that holds; `none` where none does."""
+    """Name of the active policy; `none` if there is none."""
     active: int
     desired: int
     """By the policy in force, or by the next one."""
     early: EarlyPolicy | None = None
-    """The next policy where it wants more than the one in force; None: there is none."""
+    """The next policy if it wants more pods than the active one, otherwise None."""
     target: int
-    """After the cool-down: what is written."""
+    """The number to write, after the cool-down."""
     held: CoolDown
-    """To carry on from."""
+    """The cool-down to pass to the next call."""
     reason: Headcount
 
 
