@@ -47,25 +47,25 @@ from cloudprovider.duration import parse_duration_s
 log = Log(__name__)
 
 BODY_S = 5.0
-"""Within so long a body has to have arrived."""
+"""Seconds within which a body must arrive."""
 _ANSWER_S = 8.0
-"""Within so long, counted from the first byte, every announcement is answered."""
+"""Seconds within which every announcement is answered, counted from the first byte."""
 
 
 class AnnouncementInbox(IntakeStatus, Inbox[Operation, OperationResult], Protocol):
-    """Where announcements go, and what is known there."""
+    """Stores announcements, and reports its own state."""
 
     def unreadable(self, target: str) -> str:
-        """Return why a target's stored state cannot be understood; empty where it can."""
+        """Return why a target's stored state is unreadable; empty if it is readable."""
         ...
 
     def remembers(self, delivery: str, wall: float) -> bool:
-        """Whether a delivery is known to have been stored."""
+        """Whether a delivery is known to be stored."""
         ...
 
 
 class Targets(Protocol):
-    """Tells how targets are, as fresh as can be had."""
+    """Returns the state of targets, as recent as possible."""
 
     def __call__(self) -> tuple[TargetStatus, ...]:
         """Return all targets."""
@@ -85,7 +85,9 @@ class ReservationApi:
         clock: Clock,
         answer_s: float = _ANSWER_S,
     ) -> None:
-        """`github` and `api` are the secrets, to be gone through anew for each request; `answer_s` bounds answers."""
+        """`github` and `api` return the secrets and are called for each request; `answer_s` limits the time of a
+        response in seconds.
+        """
         self._inbox = inbox
         self._targets = targets
         self._authenticator = RequestAuthenticator(inbox, github, api, metrics, clock)
@@ -97,7 +99,7 @@ class ReservationApi:
 
     @property
     def routes(self) -> EndpointRoutes:
-        """The routes of the listener, and the document that describes them."""
+        """The routes of the listener, including the document that describes them."""
         authenticators = Authenticators(
             github=self._authenticator.authenticate_github,
             announcing=lambda head: self._authenticator.authenticate_api(head, JSON),
@@ -201,7 +203,9 @@ class ReservationApi:
         return _answer(202, Accepted(target=operation.target, amount=amount))
 
     def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> OperationResult:
-        """Hand an operation in and wait until it is stored; raises `HttpProblem` where it is not, or not in time."""
+        """Submit an operation and wait until it is stored; raises `HttpProblem` if it is rejected or not stored in
+        time.
+        """
         name = operation.target
         if self._inbox.unreadable(name):
             self._metrics.ignored(name, NoReservation.STATE_UNREADABLE)

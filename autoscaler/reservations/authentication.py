@@ -17,26 +17,26 @@ _GITHUB_HEADERS = ("x-github-event", "x-github-delivery")
 
 
 class IntakeStatus(Protocol):
-    """Conditions under which clients are admitted."""
+    """The conditions under which clients are admitted."""
 
     @property
     def section(self) -> Reservations:
-        """The configuration in force."""
+        """The current configuration."""
         ...
 
     @property
     def loaded(self) -> bool:
-        """Whether what is stored has been read."""
+        """Whether the stored state has been read."""
         ...
 
     @property
     def accepting(self) -> bool:
-        """Whether operations are taken."""
+        """Whether new operations are accepted."""
         ...
 
 
 class RequestAuthenticator:
-    """Lets requests in by their heads, on any thread. All methods raise `HttpProblem` for those that stay out."""
+    """Admits requests by their heads, on any thread. All methods raise `HttpProblem` for rejected requests."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RequestAuthenticator:
         metrics: ReservationMetrics,
         clock: Clock,
     ) -> None:
-        """`github` and `api` are the secrets, to be gone through anew for each request."""
+        """`github` and `api` return the secrets and are called for each request."""
         self._opening = opening
         self._github = github
         self._api = api
@@ -56,14 +56,14 @@ class RequestAuthenticator:
         self._proxies = tuple(ipaddress.ip_network(network) for network in opening.section.trusted_proxies)
 
     def ready(self) -> None:
-        """Check that anything is taken at all."""
+        """Raise unless announcements can be accepted now."""
         if not self._opening.accepting:
             raise HttpProblem(503, "stopping", "this replica is about to end", headers=AGAIN)
         if not self._opening.loaded:
             raise HttpProblem(503, "starting", "what is stored has not been read yet", headers=AGAIN)
 
     def authenticate_github(self, head: Request) -> BodyVerifier:
-        """Return what checks a delivery's body."""
+        """Return the verifier for a delivery's body."""
         self.ready()
         content_type(head, JSON, FORM)
         verifier = self._verifier(head, GITHUB_SIGNATURE, self._github)
@@ -72,7 +72,9 @@ class RequestAuthenticator:
         return verifier
 
     def authenticate_api(self, head: Request, *kinds: str) -> BodyVerifier:
-        """Return what checks the body of a request to the API, of a content type of `kinds` where there are any."""
+        """Return the verifier for the body of an API request; its content type must be one of `kinds` if any are
+        given.
+        """
         self.ready()
         if kinds:
             content_type(head, *kinds)
@@ -85,9 +87,10 @@ class RequestAuthenticator:
         return verifier
 
     def _verifier(self, head: Request, signed_in: str, keys: Iterable[bytes], begins: bytes = b"") -> BodyVerifier:
-        """Return what checks the body's signature. Raises `HttpProblem` where there is none, before the body is read.
+        """Return the verifier of the body's signature; raises `HttpProblem` before the body is read if there is no
+        signature.
 
-        After too many failures a client may still be another one at the same address.
+        A good signature is accepted even after too many failures, because several clients may share an address.
         """
         auth = self._opening.section.auth
         if auth.insecure_allow_unsigned and not auth.files and not list(keys):
@@ -101,7 +104,7 @@ class RequestAuthenticator:
             raise self._wrong(source) from None
 
     def _wrong(self, source: str) -> HttpProblem:
-        """Note a wrong signature, and return what is answered to it."""
+        """Record a wrong signature, and return the error response."""
         self._metrics.not_signed()
         if (left_s := self._patience.left_s(source)) > 0:
             headers = {"Retry-After": str(int(left_s) + 1)}
@@ -110,7 +113,7 @@ class RequestAuthenticator:
         return HttpProblem(401, "invalid_signature", "the signature is missing or wrong")
 
     def _source(self, request: Request) -> str:
-        """Return who sent it: the last address in `X-Forwarded-For` that is no trusted proxy's."""
+        """Return the sender: the last address in `X-Forwarded-For` that is not a trusted proxy."""
         source = request.source
         for hop in reversed(request.headers.get("x-forwarded-for", "").split(",")):
             if not self._trusted(source) or not hop.strip():
@@ -127,7 +130,7 @@ class RequestAuthenticator:
 
 
 class _Signed:
-    """A `BodyVerifier`: the body is signed, or it is not."""
+    """A `BodyVerifier` that checks the signature of the body."""
 
     def __init__(self, proof: SignatureCheck, wrong: Callable[[], HttpProblem]) -> None:
         self._proof = proof
@@ -142,13 +145,13 @@ class _Signed:
 
 
 class _Unsigned:
-    """A `BodyVerifier` where signatures need not be."""
+    """A `BodyVerifier` for requests without required signatures."""
 
     def update(self, piece: bytes) -> None:
-        """Nothing has to be proven."""
+        """Do nothing."""
 
     def check(self) -> None:
-        """As above."""
+        """Do nothing."""
 
 
 def prove(request: Request, authenticate: Callable[[Request], BodyVerifier]) -> None:
@@ -161,7 +164,7 @@ def prove(request: Request, authenticate: Callable[[Request], BodyVerifier]) -> 
 
 
 def content_type(request: Request, *allowed: str) -> None:
-    """Check that a body is of one of these types; raises `HttpProblem`."""
+    """Raise `HttpProblem` unless the body has one of these types."""
     if kind_of(request) not in allowed:
         raise HttpProblem(415, "unsupported_media_type", f"send {' or '.join(allowed)}")
 
@@ -172,7 +175,7 @@ def kind_of(request: Request) -> str:
 
 
 def header(request: Request, name: str) -> str:
-    """Return a header that has to be there; raises `HttpProblem`."""
+    """Return a required header; raises `HttpProblem` if it is missing."""
     value = request.headers.get(name, "").strip()
     if not value:
         raise HttpProblem(400, "missing_header", f"{name.title()} is missing", name.title())

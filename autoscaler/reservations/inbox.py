@@ -28,7 +28,7 @@ _FLUSH_PAUSE_S = 0.25
 
 
 class OperationReceipt:
-    """An operation on its way to the store; a `ports.Receipt`."""
+    """An operation that is waiting to be stored; a `ports.Receipt`."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
@@ -36,18 +36,18 @@ class OperationReceipt:
         self._settled = threading.Event()
 
     def wait(self, seconds: float) -> OperationResult | None:
-        """Return the result once it is stored; None: it is not within these seconds."""
+        """Wait for the result; return None if the operation is not stored within these seconds."""
         self._settled.wait(seconds)
         return self.effect
 
     def settle(self, effect: OperationResult) -> None:
-        """Set the result, and wake those that wait for it."""
+        """Set the result, and wake all threads that wait for it."""
         self.effect = effect
         self._settled.set()
 
 
 class _TargetQueue:
-    """What waits for one target, and what is known of it."""
+    """The queue and the known state of one target."""
 
     def __init__(self) -> None:
         self.waiting: deque[OperationReceipt] = deque()
@@ -56,12 +56,12 @@ class _TargetQueue:
         self.failures = 0
         self.failing_since: Instant | None = None
         self.state: TargetState | None = None
-        """None: not read yet, or not readable."""
+        """None if it has not been read or is unreadable."""
         self.unreadable = ""
 
 
 class ReservationInbox:
-    """The inbox of reservations. Safe to share between threads."""
+    """The inbox of reservations. Threads may share it."""
 
     def __init__(
         self,
@@ -81,23 +81,23 @@ class ReservationInbox:
         self._lock = threading.Lock()
         self._lines = {name: _TargetQueue() for name in section.by_name}
         self.added: Callable[[], None] = lambda: None
-        """Called when reservations were added."""
+        """Called after reservations were added."""
         self.accepting = True
-        """Whether operations are taken."""
+        """Whether new operations are accepted."""
 
     @property
     def section(self) -> Reservations:
-        """The configuration in force."""
+        """The current configuration."""
         return self._section
 
     @property
     def loaded(self) -> bool:
-        """Whether every target was read once, readable or not."""
+        """Whether every target has been read once, even if it was unreadable."""
         with self._lock:
             return all(line.state is not None or line.unreadable for line in self._lines.values())
 
     def put(self, item: Operation) -> OperationReceipt | None:
-        """Take an operation; None: too many wait, over all targets."""
+        """Accept an operation; return None if too many operations of all targets are waiting."""
         ticket = OperationReceipt(item)
         with self._lock:
             if (
@@ -116,32 +116,32 @@ class ReservationInbox:
         return ticket
 
     def state(self, target: str) -> TargetState | None:
-        """Return the last known state of a target; None: not known."""
+        """Return the last known state of a target; None if unknown."""
         with self._lock:
             line = self._lines.get(target)
             return None if line is None else line.state
 
     def unreadable(self, target: str) -> str:
-        """Return why a target's stored state cannot be understood; empty where it can."""
+        """Return why a target's stored state is unreadable; empty if it is readable."""
         with self._lock:
             line = self._lines.get(target)
             return "" if line is None else line.unreadable
 
     def status(self, target: str) -> InboxStatus:
-        """Return the status of a target's queue; that of a target which is not configured is empty."""
+        """Return the status of a target's queue; empty for a target that is not configured."""
         with self._lock:
             line = self._lines.get(target) or _TargetQueue()
             loaded = line.state is not None or bool(line.unreadable)
             return InboxStatus(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
 
     def remembers(self, delivery: str, wall: float) -> bool:
-        """Whether a delivery has been stored, as far as this replica has read."""
+        """Whether a delivery is stored in the state that this replica has read."""
         with self._lock:
             states = [line.state for line in self._lines.values() if line.state is not None]
         return any(known(state.deliveries, delivery, wall) for state in states)
 
     def configure(self, section: Reservations) -> None:
-        """Take another configuration; what waits for a target that is gone is dropped."""
+        """Use another configuration; drop the operations of targets that no longer exist."""
         with self._lock:
             self._section = section
             gone = {name: self._lines.pop(name) for name in self._lines.keys() - section.by_name.keys()}
@@ -156,7 +156,7 @@ class ReservationInbox:
             self._metrics.forget(name)
 
     def load(self) -> bool:
-        """Read every target that was not read yet; False where some still are not."""
+        """Read every target that has not been read yet; return False if some still have not."""
         for name, line in list(self._lines.items()):
             if line.state is None and not line.unreadable:
                 try:
@@ -168,7 +168,7 @@ class ReservationInbox:
         return self.loaded
 
     def refresh(self) -> None:
-        """Take in what other replicas stored; raises `AutoscalerError`."""
+        """Read the changes of other replicas; raises `AutoscalerError`."""
         before = {name: (line, line.state) for name, line in list(self._lines.items())}
         stored = self._store.read_all()
         for name, (line, state) in before.items():
@@ -178,7 +178,7 @@ class ReservationInbox:
                 self._read(name, line, None if kept is None else kept.text)
 
     def store_expiries(self) -> None:
-        """Store what time alone has changed: for the leader."""
+        """Store changes that are due to time alone; only the leader calls this."""
         now = self._clock.now()
         for name, target in self._section.by_name.items():
             state, line = self.state(name), self._lines.get(name)
@@ -188,7 +188,7 @@ class ReservationInbox:
                 self._attempt(name)
 
     def close(self) -> None:
-        """Take nothing more, and store what was taken, as far as that goes within ten seconds."""
+        """Accept nothing more, and store accepted operations for at most ten seconds."""
         with self._lock:
             self.accepting = False
         give_up = self._clock.now().mono + _FLUSH_S
@@ -221,7 +221,7 @@ class ReservationInbox:
         self._attempt(name)
 
     def _attempt(self, name: str) -> None:
-        """Plan and write what waits for a target; no other thread does so for it meanwhile."""
+        """Plan and write the waiting operations of a target; no other thread does so for this target meanwhile."""
         with self._lock:
             line, target = self._lines.get(name), self._section.by_name.get(name)
             if line is None or target is None or line.busy:
@@ -277,7 +277,7 @@ class ReservationInbox:
     def _end(
         self, name: str, line: _TargetQueue, tickets: list[OperationReceipt], failure: AutoscalerError | None
     ) -> None:
-        """Schedule what still waits after an attempt; drop it where the store has failed for too long."""
+        """Schedule the operations that still wait after an attempt; drop them if the store has failed for too long."""
         with self._lock:
             line.busy = False
             given_up = []
@@ -292,7 +292,7 @@ class ReservationInbox:
             self._events.event(self._subject(name), EventType.WARNING, "ReservationsDropped", text)
 
     def _succeeded(self, name: str, line: _TargetQueue, tickets: list[OperationReceipt]) -> None:
-        """Take the tickets from the queue and schedule the rest; the lock is held."""
+        """Remove the tickets from the queue and schedule the rest; the caller holds the lock."""
         line.failures, line.failing_since = 0, None
         done = {id(ticket) for ticket in tickets}
         line.waiting = deque(ticket for ticket in line.waiting if id(ticket) not in done)
@@ -301,7 +301,7 @@ class ReservationInbox:
             self._schedule(name, line, first.later(self._section.batch_window_s))
 
     def _failed(self, name: str, line: _TargetQueue) -> list[OperationReceipt]:
-        """Schedule another attempt, or return the tickets that are given up; the lock is held."""
+        """Schedule another attempt, or return the abandoned tickets; the caller holds the lock."""
         now = self._clock.now()
         since = line.failing_since = line.failing_since or now
         delays = self._section.retry_delays

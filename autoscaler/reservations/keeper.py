@@ -32,11 +32,11 @@ log = Log(__name__)
 
 _INTERVAL_S = 3.0
 _TEMPLATES_S = 60.0
-"""How long a PodTemplate of the cluster is not read again."""
+"""Seconds for which a PodTemplate of the cluster is not read again."""
 
 
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What the last pass saw of a target."""
+    """What the last pass observed about a target."""
 
     pods: tuple[Pod, ...] = ()
     floor: int = 0
@@ -48,7 +48,7 @@ _NOTHING_SEEN = _Seen()
 
 
 class ReservationKeeper:
-    """A `loop.companion.Companion`. Ticks read what other replicas stored and store what time has changed."""
+    """A `loop.companion.Companion`. Ticks read the changes of other replicas and store changes due to time."""
 
     name = "reservations"
     interval_s = _INTERVAL_S
@@ -74,7 +74,7 @@ class ReservationKeeper:
         self._ready: set[str] | None = None
 
     def before_pass(self, observed: Observed) -> Observed:
-        """Return the pass with the pods that stand for reservations, after all others."""
+        """Return the stage with the fake pods of reservations added after all others."""
         all_pods: list[Pod] = []
         seen: dict[str, _Seen] = {}
         for target in self._commits.section.targets:
@@ -92,7 +92,7 @@ class ReservationKeeper:
         return msgspec.structs.replace(observed, fake_pods=(*observed.fake_pods, *all_pods))
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Take in which of them have room."""
+        """Record which reservations have room."""
         if ended.report.view is None or ended.placer is None:
             return
         report, seen = ended.report, dict(self._seen)
@@ -115,7 +115,7 @@ class ReservationKeeper:
         self._note_ready(ended, ended.view)
 
     def tick(self, now: Instant) -> None:
-        """Take in what changed elsewhere; raises `AutoscalerError`."""
+        """Read the changes of other replicas; raises `AutoscalerError`."""
         if self._commits.load():
             self._commits.refresh()
             self._commits.store_expiries()
@@ -123,15 +123,15 @@ class ReservationKeeper:
             self._read_templates(now)
 
     def leave(self) -> None:
-        """Leave everything as it is: what was taken is stored by now."""
+        """Do nothing: accepted operations are stored by now."""
 
     def statuses(self) -> tuple[TargetStatus, ...]:
-        """Return how all targets are; on a replica that does not lead, as of what it read last."""
+        """Return the state of all targets; a standby replica returns what it read last."""
         now = self._clock.now()
         return tuple(self._status(target, now) for target in self._commits.section.targets)
 
     def fresh_statuses(self) -> tuple[TargetStatus, ...]:
-        """Return how all targets are stored now, or, where that cannot be read, as of the last reading."""
+        """Return the stored state of all targets; if it cannot be read, the last one read."""
         try:
             self._commits.refresh()
         except AutoscalerError as error:
@@ -158,7 +158,7 @@ class ReservationKeeper:
         return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
 
     def _note_ready(self, ended: EndedPass, view: ClusterView) -> None:
-        """Measure, once for each reservation, how long it took to get room on a node that is there."""
+        """Measure, once per reservation, how long it took to get room on an existing node."""
         first = self._ready is None
         ready, before = set[str](), self._ready or set()
         hints, wall = ended.memory.hints, ended.report.now.wall
@@ -179,7 +179,7 @@ class ReservationKeeper:
         }
 
     def configure(self, section: Reservations) -> None:
-        """Take another configuration; raises `ConfigError`, and then leaves everything as it was."""
+        """Use another configuration; raises `ConfigError`, and then changes nothing."""
         self._classes = self._made_classes(section)
         self._commits.configure(section)
         self._templates_at = float("-inf")

@@ -18,7 +18,7 @@ ABOUT = About(
     version="1",
     description="Reserves capacity for work before its pods exist.",
 )
-"""The same for every installation: it reveals nothing of this one to strangers."""
+"""The same for every installation, so it discloses nothing about this one."""
 
 WEBHOOK, SCALE = "/webhooks/github", "/v1/targets/{name}/scale"
 """Where work is announced."""

@@ -44,7 +44,7 @@ class ReservationStore(Protocol):
         ...
 
     def read_all(self) -> dict[str, StoredTarget]:
-        """Return what is stored, by target, as far as it was written here."""
+        """Return the stored state by target, as far as this replica wrote it."""
         ...
 
     def write(self, target: str, text: str, before: StoredTarget | None) -> None:
