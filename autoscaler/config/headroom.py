@@ -34,7 +34,7 @@ _SHORTEST_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 300.0
 
 
 class OnShutdown(StrEnum):
-    """What becomes of headroom when the leader is told to stop."""
+    """What happens to headroom when the leader stops."""
 
     KEEP = "keep"
     DELETE = "delete"
@@ -121,7 +121,7 @@ class Headroom(Strict, frozen=True, kw_only=True):
     reconcile_interval_s: Seconds = 10.0
     on_shutdown: Annotated[OnShutdown, choice(OnShutdown)] = OnShutdown.KEEP
     orphan_after_s: Seconds = 3600.0
-    """Deployments of pools that nobody knows are deleted when silent for so long; 0 is never."""
+    """Deployments of unknown pools are deleted after this many seconds without a heartbeat; 0 means never."""
     cluster_name: Text = ""
     """Part of the ownership: needed where two daemons share a cluster."""
     pools: tuple[HeadroomPool, ...] = ()

@@ -12,7 +12,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 
 _FIXED_SECTIONS = frozenset({"source", "provider", "kube", "leader", "observe", "logging", "removed"})
-"""Sections of which everything was used to build the process."""
+"""Sections that are used only to build the process."""
 _FIXED = frozenset(
     {
         "capacity-buffer-controller-enabled",
@@ -33,13 +33,13 @@ _FIXED = frozenset(
 )
 """Further flags of that kind: what is followed, connected to, or counted from the start."""
 _FOLLOWED_EXPANDERS = frozenset({"grpc", "priority"})
-"""Expanders that ask somebody whom the process has to know from its start."""
+"""Expanders whose client must exist from the start of the process."""
 _DERIVED = frozenset({"rules", "scheduler", "given"})
 """Fields of the tree that follow from flags."""
 
 
 class Transition(msgspec.Struct, frozen=True):
-    """What a configuration that was read anew comes to in a process that runs."""
+    """The effect of a reloaded configuration on a running process."""
 
     config: Config
     """The one to go on with."""

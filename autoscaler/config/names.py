@@ -7,7 +7,7 @@ _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?
 
 
 def is_dns_label(text: str, longest: int = 63) -> bool:
-    """Whether a text is an RFC 1123 label of at most so many characters: the name of a namespace, for example."""
+    """Whether a text is an RFC 1123 label of at most `longest` characters, such as the name of a namespace."""
     return len(text) <= longest and _DNS_LABEL.fullmatch(text) is not None
 
 

@@ -106,7 +106,7 @@ def _numbers(frequency: Frequency, first: datetime, now: datetime) -> range:
 
 
 def _shifted(first: datetime, frequency: Frequency, number: int) -> datetime | None:
-    """Return the beginning after so many periods; None for a day that is not there."""
+    """Return the beginning after `number` periods; None if that day does not exist."""
     if frequency in (Frequency.DAILY, Frequency.WEEKLY):
         return first + number * timedelta(seconds=_SHORTEST_S[frequency])
     months = first.month - 1 + number * (12 if frequency is Frequency.YEARLY else 1)

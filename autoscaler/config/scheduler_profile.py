@@ -1,8 +1,4 @@
-"""The scheduler's own configuration, as far as it changes where pods fit.
-
-A KubeSchedulerConfiguration is decoded strictly where it is read; what is not read is passed over, with a warning
-where it could matter. Source: `kubescheduler.config.k8s.io/v1`.
-"""
+"""The parts of the scheduler's own configuration that affect where pods fit."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -46,7 +42,7 @@ class ProfileTerm(_Strict, frozen=True):
 
 
 class ProfileTerms(_Strict, frozen=True):
-    """Terms of which one must hold."""
+    """Terms; at least one must hold."""
 
     node_selector_terms: list[ProfileTerm]
 

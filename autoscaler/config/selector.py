@@ -1,4 +1,4 @@
-"""Label selectors as `kubectl -l` takes them: `a=b,c!=d,e in (x,y),f,!g`, of which every part must hold."""
+"""Label selectors in the syntax of `kubectl -l`: `a=b,c!=d,e in (x,y),f,!g`; every part must hold."""
 
 import re
 from collections.abc import Iterator, Mapping

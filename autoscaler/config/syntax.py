@@ -32,7 +32,7 @@ class GpuRange(NamedTuple):
 
 
 class DrainPriority(msgspec.Struct, frozen=True):
-    """Pods of this priority and above (up to the next entry) get at most so many seconds to terminate."""
+    """Maximum termination time in seconds for pods of this priority and above, up to the next entry."""
 
     priority: int
     max_graceful_termination_sec: int

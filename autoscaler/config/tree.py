@@ -45,7 +45,7 @@ class Config(msgspec.Struct, frozen=True):
     reservations: Reservations | None = None
     """The section of the file; None: there is none, and no reservations."""
     given: tuple[str, ...] = ()
-    """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""
+    """Names of the flags that were set, in alphabetical order; the rest are defaults."""
 
     @property
     def device_claims_count(self) -> bool:
