@@ -89,7 +89,7 @@ _TOKEN = re.compile(r"[^,:=\s]+")
 
 
 def anonymize(body: bytes, key: bytes) -> bytes:
-    """Return a recording (JSON) with pseudonyms; whoever has the `key` can tell which names they stand for."""
+    """Return a recording (JSON) with pseudonyms; the owner of the `key` can compute the pseudonym of any name."""
     return msgspec.json.encode(with_pseudonyms(msgspec.json.decode(body), key))
 
 
@@ -244,7 +244,7 @@ def _describes_machine(label: str) -> bool:
 
 
 def _is_chosen(name: str) -> bool:
-    """Whether somebody made the name up: neither a word of ours or of Kubernetes, nor a number."""
+    """Whether a user chose the name: it is neither a number nor a word of ours or of Kubernetes."""
     return not (name in _KEPT_NAMESPACES or name in _KEPT_WORDS or name in _reserved() or _NUMBER.fullmatch(name))
 
 

@@ -37,14 +37,17 @@ _PROCESS_FLAGS = frozenset(
         "user-agent",
     )
 )
-"""Flags that say where a process ran and what it read: no decision goes by them, and their files are not here."""
+"""Flags about the process's environment and its files.
+
+No decision depends on them, and a recording does not hold the files.
+"""
 _EMPTY_ANSWERS: Mapping[QuestionKind, object] = {
     QuestionKind.MARK: None,
     QuestionKind.CLEAN_UP: None,
     QuestionKind.ENDED: (),
     QuestionKind.TIME_OVER: False,
 }
-"""Answers of which nothing follows."""
+"""By kind of question, the answer that has no effect."""
 
 
 _NOT_DECIDED = ("view", "registry", "timings")

@@ -47,11 +47,11 @@ class Snapshots:
         self._pass: _SeenPass | None = None
 
     def before_pass(self, observed: Observed) -> Observed:
-        """Leave the pass as it is."""
+        """Return the stage unchanged."""
         return observed
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Hand over what the pass saw, if it began after somebody asked; the simulated cluster stays on this thread."""
+        """Publish the pass if it began after a request; the simulated cluster stays on this thread."""
         with self._pass_ended:
             if self._requested_at is not None and ended.report.now.mono >= self._requested_at:
                 self._pass = _SeenPass(report=ended.report, nodes=_simulated_nodes(ended))
@@ -65,7 +65,7 @@ class Snapshots:
 
     @property
     def requested(self) -> bool:
-        """Whether somebody waits for the next pass."""
+        """Whether a request waits for the next pass."""
         return self._requested_at is not None
 
     def routes(self) -> EndpointRoutes:
@@ -98,7 +98,7 @@ class Snapshots:
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
     def _next_pass(self, client_gone: Callable[[], bool]) -> _SeenPass | None:
-        """Return the next pass; None where none comes in time, or nobody waits for it any more."""
+        """Return the next pass; None if none comes in time, or the client has gone."""
         with self._pass_ended:
             self._requested_at, self._pass = self._clock.now().mono, None
             for _ in range(int(_TIMEOUT_S / _CLIENT_CHECK_S)):
