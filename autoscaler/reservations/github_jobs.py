@@ -1,6 +1,6 @@
 """GitHub's `workflow_job` events: their contents, their target, and the changes that they cause.
 
-Whatever is not understood changes nothing, and says why.
+An event that is not understood changes nothing, and the result says why.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,30 +30,30 @@ class BadField(Exception):
 
 
 class JobAction(StrEnum):
-    """Actions that matter."""
+    """Actions that change reservations."""
 
     QUEUED = "queued"
     COMPLETED = "completed"
 
 
 class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened to one job."""
+    """An event of one job."""
 
     action: str
     repository: str
     owner: str
     organization: bool
-    """Whether the owner is one; users' repositories match by name alone."""
+    """Whether the owner is an organization; the repositories of users match only by name."""
     job_id: int
     attempt: int
     labels: tuple[str, ...]
     conclusion: str | None
     has_runner: bool
-    """Whether a runner is named, be it number 0."""
+    """Whether the event names a runner, even runner number 0."""
 
     @property
     def job(self) -> JobAttempt:
-        """Keys by which the job is known again."""
+        """Keys that identify the job in later events."""
         identity = (self.repository.lower(), self.job_id, self.attempt)
         return JobAttempt(ledger_key("queued", *identity), ledger_key("completed", *identity))
 
@@ -64,7 +64,7 @@ class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_event(data: Mapping[str, Any]) -> JobEvent:
-    """Read a `workflow_job` event; raises `BadField`."""
+    """Parse a `workflow_job` event; raises `BadField`."""
     job, repository = _of(data, "workflow_job", dict), _of(data, "repository", dict)
     owner = _of(repository, "owner", dict, "repository.")
     labels = _of(job, "labels", list, "workflow_job.")
@@ -104,7 +104,7 @@ def _of(data: Mapping[str, Any], key: str, kind: type[Any], path: str = "") -> A
 
 
 def change(event: JobEvent) -> int | NoReservation:
-    """Return how many reservations an event adds (or, negative, removes), or why it changes nothing."""
+    """Return the number of reservations that an event adds (negative: removes), or why it changes nothing."""
     if event.action == JobAction.QUEUED:
         return 1
     if event.action != JobAction.COMPLETED:
@@ -117,9 +117,9 @@ def change(event: JobEvent) -> int | NoReservation:
 
 
 def choose(targets: Iterable[ReservationTarget], event: JobEvent) -> ReservationTarget | NoReservation:
-    """Return the one target that fits best, or why there is none.
+    """Return the best matching target, or why there is none.
 
-    A repository by name is better than one by pattern, and that better than an organisation.
+    A repository by name ranks before one by pattern, and that one before an organization.
     """
     empty, by_rank = False, list[tuple[int, ReservationTarget]]()
     for target in targets:
@@ -139,7 +139,7 @@ def choose(targets: Iterable[ReservationTarget], event: JobEvent) -> Reservation
 
 
 def _rank(rule: GitHub, event: JobEvent) -> int | None:
-    """Return how well a repository matches, 0 best; None: not at all."""
+    """Return the rank of a repository's match, 0 is best; None if it does not match."""
     name = event.repository.lower()
     matching = [repository for repository in map(str.lower, rule.repositories) if fnmatchcase(name, repository)]
     if matching:

@@ -21,7 +21,7 @@ _DROPS = (NoReservation.TARGET_GONE, NoReservation.GIVEN_UP, NoReservation.MAX_Q
 
 
 class StoreWriteResult(StrEnum):
-    """How a write to the store ended."""
+    """The result of a write to the store."""
 
     OK = "ok"
     CONFLICT = "conflict"
@@ -67,7 +67,7 @@ _PLANNED: tuple[Metric, ...] = (
     ),
     _of_target("reservation_state_unreadable", "Whether the stored state cannot be read: 1 or 0."),
 )
-"""What the leader makes of reservations."""
+"""Metrics that the leader sets in each pass."""
 
 _TAKEN_IN: tuple[Metric, ...] = (
     _of_target(
@@ -130,31 +130,31 @@ _TAKEN_IN: tuple[Metric, ...] = (
         buckets=_WAIT,
     ),
 )
-"""What every replica does: taking announcements in, and storing them."""
+"""Metrics of every replica: accepting announcements and storing them."""
 
 RESERVATIONS: tuple[Metric, ...] = (*_PLANNED, *(replace(metric, on_standby=True) for metric in _TAKEN_IN))
 
 
 class ReservationMetrics:
-    """What one process publishes about its targets. Safe to share between threads."""
+    """Metrics of the targets of one process. Threads may share it."""
 
     def __init__(self, series: MetricSeries) -> None:
-        """`series` were made of `RESERVATIONS`."""
+        """`series` must have been created from `RESERVATIONS`."""
         self._series = series
 
     def demand(self, target: str, demand: TargetDemand) -> None:
-        """Publish what a target wants of a pass."""
+        """Set the demand of a target in a pass."""
         self._series.set("reservations", demand.active, target, "active")
         self._series.set("reservations", demand.queued, target, "queued")
         self._series.set("reservations_slots", _UNLIMITED if demand.slots is None else demand.slots, target)
         self._series.set("reservations_virtual_pods", demand.virtual, target)
 
     def lead(self, target: str, seconds: float) -> None:
-        """Publish how long before an override begins its floor counts."""
+        """Set how many seconds before an override begins its floor counts."""
         self._series.set("reservations_lead_seconds", seconds, target)
 
     def unplaceable(self, target: str, pods: Mapping[Unplaceable, int]) -> None:
-        """Publish how many pods stood for have no room, by reason."""
+        """Set the number of fake pods without room, by reason."""
         for reason in Unplaceable:
             if reason in pods:
                 self._series.set("reservations_unplaceable", pods[reason], target, reason)
@@ -162,18 +162,18 @@ class ReservationMetrics:
                 self._series.discard("reservations_unplaceable", target, reason)
 
     def event(self, target: str, effect: OperationResult) -> None:
-        """Count what became of an operation."""
+        """Count the result of an operation."""
         self._series.add("reservation_events_total", 1, target, effect.verdict, effect.reason or "")
 
     def ignored(self, target: str, reason: NoReservation) -> None:
-        """Count an announcement that changes nothing; `target` is empty where it is for none."""
+        """Count an announcement that changes nothing; `target` is empty if it matches none."""
         verdict = OperationVerdict.DUPLICATE if reason is NoReservation.DUPLICATE else OperationVerdict.IGNORED
         if reason in (NoReservation.QUEUE_FULL, NoReservation.STATE_UNREADABLE):
             verdict = OperationVerdict.REFUSED
         self._series.add("reservation_events_total", 1, target, verdict, reason)
 
     def planned(self, target: str, plan: ReservationPlan) -> None:
-        """Count what a plan that was stored did beside its operations."""
+        """Count what a stored plan did besides its operations."""
         self._series.add("reservations_expired_total", plan.expired, target)
         self._series.add("reservations_extended_total", plan.extended, target)
         if plan.too_old:
@@ -182,7 +182,7 @@ class ReservationMetrics:
             self._series.observe("reservation_wait_seconds", seconds)
 
     def batch(self, target: str, latencies_s: Sequence[float]) -> None:
-        """Count a batch of operations that was stored, and how long each took."""
+        """Count a stored batch of operations, and record the latency of each in seconds."""
         self._series.observe("reservation_batch_size", len(latencies_s), target)
         for seconds in latencies_s:
             self._series.observe("reservation_batch_latency_seconds", seconds)
@@ -192,43 +192,45 @@ class ReservationMetrics:
         self._series.add("reservation_store_writes_total", 1, target, result)
 
     def retried(self, target: str) -> None:
-        """Count an attempt that was put off."""
+        """Count a postponed attempt."""
         self._series.add("reservation_retry_attempts_total", 1, target)
 
     def backlog(self, target: str, operations: int) -> None:
-        """Publish how many operations of a target wait."""
+        """Set the number of waiting operations of a target."""
         self._series.set("reservation_backlog", operations, target)
 
     def queue_length(self, operations: int) -> None:
-        """Publish how many operations wait."""
+        """Set the number of all waiting operations."""
         self._series.set("reservation_queue_length", operations)
 
     def dropped(self, target: str, reason: NoReservation, count: int) -> None:
-        """Count operations or reservations that are lost."""
+        """Count lost operations or reservations."""
         self._series.add("reservation_dropped_total", count, target, reason)
 
     def announced_at(self, path: str) -> None:
-        """Show that nothing was refused at a route for lack of storing so far: alerts see the first that is."""
+        """Create the series of refused announcements at a route with the value 0, so that alerts see the first
+        refusal.
+        """
         self._series.add("webhook_requests_total", 0, path, str(HTTPStatus.SERVICE_UNAVAILABLE.value))
 
     def answered(self, path: str, code: int) -> None:
-        """Count an answer of the listener."""
+        """Count a response of the listener."""
         self._series.add("webhook_requests_total", 1, path, str(code))
 
     def not_signed(self) -> None:
-        """Count a request without a good signature."""
+        """Count a request without a valid signature."""
         self._series.add("webhook_signature_failures_total", 1)
 
     def capacity_ready(self, seconds: float) -> None:
-        """Note how long a reservation took to get room on a ready node."""
+        """Record how many seconds a reservation took to get room on a ready node."""
         self._series.observe("reservation_capacity_ready_seconds", seconds)
 
     def unreadable(self, target: str, is_so: bool) -> None:
-        """Publish whether a target's state cannot be understood."""
+        """Set whether a target's state is unreadable."""
         self._series.set("reservation_state_unreadable", is_so, target)
 
     def forget(self, target: str) -> None:
-        """Take the gauges of a target away that is not configured any more."""
+        """Remove the gauges of a target that is no longer configured."""
         for state in _STATES:
             self._series.discard("reservations", target, state)
         for name in (

@@ -40,11 +40,11 @@ class ReservationStore(Protocol):
     """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
 
     def read(self, target: str) -> StoredTarget | None:
-        """Return what is stored for a target; None: nothing."""
+        """Return the stored state of a target; None if there is none."""
         ...
 
     def read_all(self) -> dict[str, StoredTarget]:
-        """Return the stored state by target, as far as this replica wrote it."""
+        """Return the stored states by target; only of objects with our labels."""
         ...
 
     def write(self, target: str, text: str, before: StoredTarget | None) -> None:
