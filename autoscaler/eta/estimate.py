@@ -28,7 +28,7 @@ class WaitLevel(IntEnum):
 
 
 class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a pod is meant to go, as far as the last pass knows."""
+    """The planned place of a pod, as of the last pass."""
 
     level: WaitLevel
     node: str | None = None

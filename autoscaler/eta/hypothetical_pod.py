@@ -40,7 +40,7 @@ class HypotheticalPodSpec(PodSpec, frozen=True, kw_only=True):
 
 
 class HypotheticalPod(Wire, frozen=True, kw_only=True):
-    """A v1.Pod; nothing of its status is read."""
+    """A v1.Pod; its status is ignored."""
 
     metadata: ObjectMeta | None = None
     spec: HypotheticalPodSpec

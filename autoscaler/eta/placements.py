@@ -36,7 +36,7 @@ _TRIED = (Waiting.TOO_YOUNG, Waiting.NOT_JUDGED)
 
 
 class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass found and did, as far as estimates depend on it."""
+    """The results of a pass that estimates depend on."""
 
     view: ClusterView
     registry: Registry

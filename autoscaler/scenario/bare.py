@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Resource)
 
 
 def bare_object(resource: R) -> R:
-    """Return an object without annotations that nobody reads; those of a DaemonSet's pods are theirs."""
+    """Return an object, and the pod template of a DaemonSet, without the annotations that are never read."""
     resource = published(resource)
     if not isinstance(resource, DaemonSet):
         return resource
@@ -26,7 +26,7 @@ def bare_object(resource: R) -> R:
 
 
 def bare_node(node: Node) -> Node:
-    """Return a node without annotations that nobody reads."""
+    """Return a node without the annotations that are never read."""
     return msgspec.structs.replace(node, annotations=read_annotations(node.annotations))
 
 

@@ -98,7 +98,7 @@ def now_before(first_run_s: float) -> str:
 
 
 def node_ref(node: Node) -> NodeRef:
-    """Return what a provider is told about a node."""
+    """Return the form of a node that providers receive."""
     return NodeRef(node.name, node.provider_id, node.labels, node.annotations)
 
 
