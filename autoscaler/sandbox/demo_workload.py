@@ -21,7 +21,7 @@ _IMAGE = "registry.example/{name}:1.0"
 
 
 def demo_cloud(seed: int = 0) -> CloudSpec:
-    """Three groups, of which only the general one has a machine yet. Machines boot within five to eight seconds."""
+    """Three groups; only the general one has a machine at the start. Machines boot within five to eight seconds."""
     return CloudSpec(
         groups=(
             _group("general", cpu="4", memory="16Gi", min_size=1, price=0.19),

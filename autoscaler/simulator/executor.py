@@ -72,7 +72,7 @@ class ReplicaExecutor:
         self._executor.run_all(works)
 
     def sleep(self, seconds: float) -> bool:
-        """Let others run until so many seconds have passed; `False` means that this program is stopping."""
+        """Let others run until this many seconds have passed; return False if the program is stopping."""
         return self._executor.sleep(seconds, self)
 
     def stop(self) -> None:
@@ -127,7 +127,7 @@ class VirtualExecutor:
             work()
 
     def sleep(self, seconds: float, program: ReplicaExecutor | None = None) -> bool:
-        """Let others run until so many seconds have passed; `False` means that the executor is stopping."""
+        """Let others run until this many seconds have passed; return False if the executor is stopping."""
         if program is not None and program.stopping:
             return False
         wake = self._clock.now().mono + max(0.0, seconds)

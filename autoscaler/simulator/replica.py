@@ -139,7 +139,7 @@ class Replica:
         return report
 
     def leave(self) -> None:
-        """End in good order, as the daemon does when it is told to: companions and provider clean up first."""
+        """Stop in an orderly way, like the daemon: companions and provider clean up first."""
         self._timers.stop()
         self.companion_set.companions.leave()
         self.autoscaler.close()

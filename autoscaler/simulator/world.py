@@ -109,7 +109,7 @@ class World:
         self.cluster.apply(objects)
         self.cluster.step()
         self.replica: Replica | None = Replica(self._replica_context)
-        """The autoscaler; None while nobody leads."""
+        """The autoscaler; None while no replica leads."""
         self._schedule_next()
 
     def __enter__(self) -> "World":
@@ -141,7 +141,7 @@ class World:
         return self.clock.now().mono
 
     def at(self, after_s: float, action: Action) -> None:
-        """Do something to the world so many seconds from now; it must not let time pass itself."""
+        """Run an action in the world after this many seconds; it must not let time pass itself."""
         self._executor.call_on_driver(self.clock.now().mono + after_s, action)
 
     def run_for(self, seconds: float) -> None:
@@ -200,7 +200,7 @@ class World:
         self.at(for_s, self.api.faults.up)
 
     def delay_watches(self, lag_s: float) -> None:
-        """Let the watches of this replica bring each change so many seconds late."""
+        """Deliver each change to this replica's watches this many seconds late."""
         if self.replica is not None:
             self.replica.feed.lag_s = lag_s
 
@@ -214,7 +214,7 @@ class World:
         self._machine_clock.offset_s += seconds
 
     def restart(self, after_s: float = 0.0, *, gracefully: bool = False) -> None:
-        """Kill the autoscaler's process, or let it end in good order, and start another one so many seconds later."""
+        """Kill or stop the autoscaler's process, and start another one this many seconds later."""
         if gracefully and self.replica is not None:
             self.replica.leave()
         self._stop_replica()

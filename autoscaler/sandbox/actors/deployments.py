@@ -128,7 +128,7 @@ class Deployments:
         self._mark_revision(deployment, revision)
 
     def _rolling_update(self, deployment: JsonObject, new: JsonObject, old: list[JsonObject]) -> None:
-        """Grow the new set as far as the surge allows, then shrink old ones as far as enough pods serve."""
+        """Grow the new set within the surge limit, then shrink old ones while enough pods are available."""
         if _revision(new) < max((_revision(replica_set) for replica_set in old), default=0):
             self._set_newest_revision(deployment, new, old)
         desired, bounds = _replicas(deployment), _bounds(deployment)

@@ -44,7 +44,7 @@ class _KubeletState(msgspec.Struct):
 
 
 class Kubelets:
-    """Runs the pods of every node, whoever made the node, unless its kubelet has fallen silent."""
+    """Runs the pods of every node, regardless of its creator, unless the node's kubelet is silent."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
         self._storage = storage

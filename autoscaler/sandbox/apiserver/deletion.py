@@ -16,7 +16,7 @@ CRD_ID = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 class Propagation(StrEnum):
-    """What becomes of the dependents."""
+    """What happens to the dependents."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"

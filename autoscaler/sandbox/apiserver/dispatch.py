@@ -24,7 +24,7 @@ class Dropped(Exception):
 
 
 class ApiDispatcher:
-    """Answers requests; knows nothing of sockets."""
+    """Answers requests, independently of sockets."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ def _attributes_of(verb: str, target: Route, request: ApiRequest) -> RequestAttr
 def _truncated(
     stream: Iterator[bytes | None], fault: Fault, attributes: RequestAttributes, lines: int
 ) -> Iterator[bytes | None]:
-    """Let so many lines through, then end with an ERROR event or in the middle of the next line."""
+    """Pass on `lines` lines, then end with an ERROR event or in the middle of the next line."""
     for chunk in stream:
         whole_lines = chunk.splitlines(keepends=True) if chunk is not None else []
         if len(whole_lines) <= lines and (len(whole_lines) < lines or fault.code is None):

@@ -53,7 +53,7 @@ class Subscription:
 
     @property
     def closed(self) -> bool:
-        """Whether somebody called `close`."""
+        """Whether `close` has been called."""
         return self._closed
 
     def poll(self) -> list[WatchEvent]:
@@ -78,7 +78,7 @@ class Subscription:
         return events
 
     def close(self) -> None:
-        """Wake whoever waits; further waits return at once."""
+        """Wake all waiting threads; later waits return at once."""
         with self._journal.lock:
             self._closed = True
             self._journal.condition(self._store).notify_all()

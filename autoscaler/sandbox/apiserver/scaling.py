@@ -8,7 +8,7 @@ _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
 def scale_of(obj: JsonObject) -> JsonObject:
-    """The Scale object that stands for this workload."""
+    """Return the Scale object of a workload."""
     metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
     return {
         "kind": "Scale",

@@ -113,7 +113,7 @@ class JobStream(Strict, frozen=True, kw_only=True):
     jitter: str = "0s"
     """Each comes up to so much later, evenly drawn."""
     announced: AnnouncedWork | None = None
-    """None: nobody knows before."""
+    """None if the work is not announced."""
     spec: dict[str, Any] = {}
     """Further fields of the pods' spec."""
 

@@ -21,7 +21,7 @@ from cloudprovider.interface import Pricing, State
 
 _HOUR_S = 3600.0
 _MAX_POINTS = 400
-"""A timeline has no more than about so many."""
+"""Approximate maximum number of entries of a timeline."""
 _BILLED = (State.RUNNING, State.CREATING, State.DELETING)
 
 
@@ -104,7 +104,7 @@ class Meter:
         return {name: cloud.node_price(template, 1.0) for name, template in templates.items() if template is not None}
 
     def sample(self) -> None:
-        """Take a measurement that stands for the interval that ends now."""
+        """Take a measurement for the interval that ends now."""
         world = self._world
         self._windows.check_lead_times()
         machines = [machine for machine in world.cloud.machines() if machine.state in _BILLED and machine.error is None]

@@ -30,7 +30,7 @@ _CLEAN_UP_AFTER_S = 600.0
 
 
 class WorkloadResize(msgspec.Struct, frozen=True):
-    """A workload gets another number of replicas, so many seconds into the simulation."""
+    """A workload gets another number of replicas, this many seconds into the simulation."""
 
     at_s: float
     namespace: str
@@ -164,7 +164,7 @@ def _cron_moments(simulation: Simulation, text: str) -> Iterator[float]:
 
 
 def never_due(simulation: Simulation, seed: int) -> Iterator[str]:
-    """Yield a line for each stream of which no Job comes: what is simulated is not what was meant then."""
+    """Yield a line for each stream that creates no Job, because the simulation then differs from the intention."""
     for index, stream in enumerate(simulation.file.jobs):
         if next(job_runs_of(simulation, stream, seed), None) is None:
             yield f"jobs[{index}].{_why_never(simulation, stream)}"

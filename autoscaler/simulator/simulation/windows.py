@@ -89,7 +89,7 @@ class WindowMeter:
             world.at(start.wall - start_s, partial(self._measure, start))
 
     def check_lead_times(self) -> None:
-        """Note of which windows the lead times are known by now."""
+        """Record the lead times that are known by now."""
         replica = self._world.replica
         if replica is None or not self._unlearned:
             return
@@ -135,7 +135,7 @@ class WindowMeter:
         return asked, running + self._room(target, asked - running, view)
 
     def _room(self, target: ReservationTarget, wanted: int, view: ClusterView) -> int:
-        """Return for how many of so many pods of a target there is room on ready nodes."""
+        """Return how many of `wanted` pods of a target fit on ready nodes."""
         template: Mapping[str, object] = target.pod_template
         if target.pod_template_ref is not None:
             ref = target.pod_template_ref
