@@ -2,11 +2,11 @@
 
 import copy
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autoscaler.explain.remedies import changes as c
-from autoscaler.explain.remedies.groups import ranked_first
 from tests.manifests import Json, a_budget
 
 _STEP_S = 10.0
@@ -144,3 +144,8 @@ def _drop(change: c.DropFromPod, pod: Json, spec: Json) -> None:
             pod.pop("status", None)
         case c.PodField.NODE_NAME:
             spec.pop("nodeName")
+
+
+def ranked_first(group_id: str) -> str:
+    """Return the entry of the priority expander's ConfigMap that ranks a group above all others."""
+    return f"100:\n  - ^{re.escape(group_id)}$\n1:\n  - .*\n"

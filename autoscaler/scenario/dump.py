@@ -157,11 +157,6 @@ class Dump(msgspec.Struct):
         by_key = self.objects.get(kind, {})
         return [by_key[key] for key in sorted(by_key)]
 
-    def places_of(self, kind: str) -> Sequence[str]:
-        """Return where each of those stands: file and path within."""
-        by_key = self.places.get(kind, {})
-        return [by_key[key] for key in sorted(by_key)]
-
 
 def read_dump(texts: Iterable[DumpText], progress: DumpProgress = lambda done, total: None) -> Dump:
     """Read the texts into one dump; the last of several objects of one name counts, with a warning.

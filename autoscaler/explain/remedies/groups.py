@@ -1,6 +1,5 @@
 """What would let a node group grow: bounds, limits of the cluster, its state, and the expander's choice."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.config.scaleup import ResourceLimits, TieBreak
@@ -130,8 +129,3 @@ def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> 
         changes = [*by_rank, RankFirst(group=group_id)]
     text = f"its option was not chosen; it is chosen with {spelled(changes)}"
     return remedy(PodVerdict.NOT_CHOSEN, CulpritKind.FLAG, "expander", text, changes)
-
-
-def ranked_first(group_id: str) -> str:
-    """Return the entry of the priority expander's ConfigMap that ranks a group above all others."""
-    return f"100:\n  - ^{re.escape(group_id)}$\n1:\n  - .*\n"

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from autoscaler.clock import VirtualClock
-from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.errors import RetryLater
+from autoscaler.kube.client import Client, ClientSettings, LineStream
 from autoscaler.kube.config import RestConfig
 
 PATIENCE_S = 20.0
@@ -191,3 +192,25 @@ def client_of(
         yield client
     finally:
         client.close()
+
+
+def read_until_aborted(stream: LineStream) -> None:
+    """Read a stream on another thread, abort it from this one once the first lines are there, and wait for its end."""
+    reading, ended = threading.Event(), threading.Event()
+
+    def read() -> None:
+        try:
+            for _ in stream.batches():
+                reading.set()
+        except RetryLater:
+            pass
+        finally:
+            stream.close()
+            ended.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert reading.wait(PATIENCE_S)
+    stream.abort()
+    assert ended.wait(PATIENCE_S)
+    thread.join(PATIENCE_S)

@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -10,7 +9,16 @@ from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Leadersh
 from autoscaler.kube.call import JSON, Call
 from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.throttle import TokenBucket
-from tests.unit.kube.scripted import PATIENCE_S, Reply, ScriptedApi, Sleeps, client_of, ok, scripted_api, status
+from tests.unit.kube.scripted import (
+    Reply,
+    ScriptedApi,
+    Sleeps,
+    client_of,
+    ok,
+    read_until_aborted,
+    scripted_api,
+    status,
+)
 
 POD = "/api/v1/namespaces/n/pods/p"
 
@@ -250,24 +258,6 @@ class TestWatchStream:
 
     def test_a_blocked_reader_is_woken_from_outside(self, api: ScriptedApi, client: Client) -> None:
         api.script("GET /w", Reply(chunks=[b'{"a":1}\n'], held=True))
-        reading = threading.Event()
-        ended = threading.Event()
         stream = client.watch("/w", {}, JSON, 600)
-
-        def read() -> None:
-            try:
-                for _ in stream.batches():
-                    reading.set()
-            except RetryLater:
-                pass
-            finally:
-                stream.close()
-                ended.set()
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        assert reading.wait(PATIENCE_S)
-        stream.abort()
-        assert ended.wait(PATIENCE_S)
-        thread.join(PATIENCE_S)
+        read_until_aborted(stream)
         stream.abort()  # harmless once it is closed

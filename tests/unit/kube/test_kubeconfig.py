@@ -2,7 +2,6 @@ import base64
 import os
 import ssl
 import stat
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from autoscaler.errors import ConfigError, RetryLater
 from autoscaler.kube.call import JSON
 from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.kubeconfig import KubeconfigCredentials, load_endpoint
-from tests.unit.kube.scripted import PATIENCE_S, Reply, ScriptedApi, Sleeps, ok, scripted_api
+from tests.unit.kube.scripted import Reply, ScriptedApi, Sleeps, ok, read_until_aborted, scripted_api
 
 TLS = Path(__file__).parent / "tls"
 POD = "/api/v1/pods"
@@ -276,22 +275,5 @@ class TestTls:
         tls_api.script("GET /w", Reply(chunks=[b"{}\n"], held=True))
         client = client_for(write(a_kubeconfig(tls_api.url, {"certificate-authority": str(TLS / "certificate.pem")})))
         stream = client.watch("/w", {}, JSON, 600)
-        reading, ended = threading.Event(), threading.Event()
-
-        def read() -> None:
-            try:
-                for _ in stream.batches():
-                    reading.set()
-            except RetryLater:
-                pass
-            finally:
-                stream.close()
-                ended.set()
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        assert reading.wait(PATIENCE_S)
-        stream.abort()
-        assert ended.wait(PATIENCE_S)
-        thread.join(PATIENCE_S)
+        read_until_aborted(stream)
         client.close()
