@@ -24,7 +24,7 @@ from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.pass_memory import PassMemory
-from autoscaler.loop.pass_ports import ClusterSource, PassPorts
+from autoscaler.loop.pass_ports import Advise, ClusterSource, PassPorts, no_advice
 from autoscaler.loop.pass_time import PassTime
 from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.pod import PodInterner
@@ -51,6 +51,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     leadership: Leadership
     companions: Companions = msgspec.field(default_factory=Companions)
+    advise: Advise = no_advice
     remote: RemoteExpander | None = None
     """The client of the grpc expander; needed only if that expander is configured."""
     answer_log: AnswerLog = msgspec.field(default_factory=AnswerLog)
@@ -96,6 +97,7 @@ def build_autoscaler(
         removal=log_answers(_remover(config, environment, writes, underway, event_writer), REMOVAL, answer_log),
         statuses=log_answers(ClusterStatuses(writes), STATUSES, answer_log),
         events=event_writer,
+        advise=environment.advise,
         remote=environment.remote,
     )
     pass_time = partial(PassTime, stopwatch, environment.limits, answer_log)

@@ -19,6 +19,7 @@ from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
+from autoscaler.explain.advisor import PodAdvisor
 from autoscaler.kube.client import Client
 from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.feed import Feed
@@ -101,6 +102,7 @@ class Wiring:
             clock=ports.clock,
             leadership=ports.leadership,
             companions=self.companion_set.companions,
+            advise=PodAdvisor(ports.clock),
             remote=ports.remote,
             limits=ports.limits,
             seed=ports.seed,

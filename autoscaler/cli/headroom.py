@@ -22,7 +22,7 @@ from autoscaler.headroom.objects import CurrentDeployment, read_deployment
 from autoscaler.headroom.pods import ahead_of
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.observe.page.format import count
+from autoscaler.observe.figures import count
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.number import parse_count
 

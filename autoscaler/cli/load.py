@@ -15,7 +15,7 @@ from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError, Stopped
 from autoscaler.load.run import Generator, connect
 from autoscaler.load.spec import LoadSpec
-from autoscaler.observe.page.format import count
+from autoscaler.observe.figures import count
 from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
 

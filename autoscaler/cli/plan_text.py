@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.cli import output
-from autoscaler.observe.page.format import count
+from autoscaler.observe.figures import count
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import Cost, PlanAnswer, RunAnswer, StayingNode, UnneededNode

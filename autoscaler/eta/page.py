@@ -2,8 +2,9 @@
 
 from autoscaler.eta.status import EtaStatus, active_rows
 from autoscaler.objects import quantity
+from autoscaler.observe.figures import duration
 from autoscaler.observe.http.routing import HTML, Response
-from autoscaler.observe.page.format import duration, lasting
+from autoscaler.observe.page.format import lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
 from autoscaler.observe.page.table import Column, table

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from autoscaler.eta.status import Accuracy, EtaStatus
+from autoscaler.observe.figures import count, duration, percent
 from autoscaler.observe.meanings import GivenReason
-from autoscaler.observe.page.format import count, duration, percent
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import Column, glossary, row_count_text, table

@@ -33,6 +33,9 @@ _UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTA
 _NOT_ASKED = (Waiting.GATED, Waiting.TERMINATING, Waiting.FOREIGN_SCHEDULER)
 """Why pods wait of which the scheduler says nothing."""
 
+_NODES_ASKED = 32
+"""How many nodes are looked at where there is little time."""
+
 _UNKNOWN = Miss(rejections=(), positions=(), shortfall=0.0)
 _FATES = tuple(GroupFate)
 
@@ -111,6 +114,25 @@ def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanati
         remedies = _remedies(pod, status.verdict, misses, cases, ended)
         nodes, groups = _node_sets(ended.simulated, misses), _group_sets(cases)
         return _with_remedies(msgspec.structs.replace(answer, nodes=nodes, groups=groups), remedies)
+
+
+class NearestMiss(msgspec.Struct, frozen=True):
+    """What would help a pod that is stuck, and what the nearest group has against it."""
+
+    remedies: list[Remedy]
+    """The best one first."""
+    rejections: tuple[Rejection, ...] = ()
+
+
+def nearest_miss(pod: Pod, outcome: str, ended: ExplainedPass) -> NearestMiss:
+    """Return what `explain_pending` would say of a pod first; it looks at a few nodes only, so that it is quick."""
+    if ended.placer is None:
+        return NearestMiss(shortlist(unschedulable_remedies(pod, outcome, ended, Reach())))
+    with _lifted(pod, None, ended):
+        misses = near_misses(ended.simulated, pod.cls, slice(0, ended.simulated.trial.count), _NODES_ASKED)
+        cases = sorted(_group_cases(pod, ended), key=lambda case: case.order)
+        remedies = shortlist(_remedies(pod, outcome, misses, cases, ended))
+        return NearestMiss(remedies, cases[0].miss.rejections if cases else ())
 
 
 def _remedies(

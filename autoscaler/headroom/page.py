@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
+from autoscaler.observe.figures import count
 from autoscaler.observe.meanings import GivenReason
-from autoscaler.observe.page.format import ago, count, until
+from autoscaler.observe.page.format import ago, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import amount_bar
 from autoscaler.observe.page.section import CompanionSection, SectionContent

@@ -31,7 +31,7 @@ from autoscaler.loop.repairing import Repairing, with_current_registry
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.loop.sorting import PodSorting, simulate
-from autoscaler.loop.stages import Ended, Observed, Shrunk, Started, failed
+from autoscaler.loop.stages import Ended, Grown, Observed, Shrunk, Started, failed
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.summary import WHOLE_PASS
@@ -57,6 +57,8 @@ class Autoscaler:
         buying = Buying(ports)
         self._config = config
         self._cloud = ports.cloud
+        self._events = ports.events
+        self._advise = ports.advise
         self._companions = companions
         self._answer_log = answer_log
         self._pass_time = pass_time
@@ -91,10 +93,19 @@ class Autoscaler:
         with time.phase(WHOLE_PASS):
             ended = self._ended(started)
         self.memory = ended.stage.memory
-        ended_pass = EndedPass(ended.stage, report_of(ended, time.spent), self._answer_log.noted())
+        ended_pass = self._advised(EndedPass(ended.stage, report_of(ended, time.spent), self._answer_log.noted()))
         begin_step(self._companions.after_pass.__qualname__)
         self._companions.after_pass(ended_pass)
         return ended_pass
+
+    def _advised(self, ended: EndedPass) -> EndedPass:
+        """Return the pass with what would help the pods that it leaves stuck; they get their events now."""
+        begin_step("advise")
+        advice = self._advise(ended)
+        stage, plan = ended.stage, ended.report.scale_up.plan
+        if isinstance(stage, Grown) and not stage.served_now and plan is not None:
+            self._events.not_triggered(plan, ended.report.scale_up.result, advice)
+        return replace(ended, report=replace(ended.report, advice=advice))
 
     def _ended(self, started: Started) -> Ended:
         """Return how a pass ended, also if it ended with an expected failure."""

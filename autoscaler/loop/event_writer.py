@@ -1,7 +1,7 @@
 """Writes events about the decisions and actions of a pass."""
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
@@ -9,6 +9,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import event_texts
 from autoscaler.observe.report import RemovedInstances
+from autoscaler.observe.status import Advice
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import ReplacementStage, ScaleUpResult
 from autoscaler.registry.occurrence import Incident
@@ -100,8 +101,8 @@ class PassEventWriter:
         else:
             self._warn("FailedToScaleUpGroup", event_texts.resize_failed(done))
 
-    def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None, refused: Collection[str]) -> None:
-        """Write one event per pod: whether nodes are on their way for it. Groups in `refused` do not count."""
+    def triggered(self, plan: ScaleUpPlan, result: ScaleUpResult | None, refused: Collection[str]) -> None:
+        """Write one event per pod for which nodes are on their way. Groups in `refused` do not count."""
         if result is ScaleUpResult.ERROR and not self._reports_partial:
             return
         for chosen in plan.rounds:
@@ -109,11 +110,15 @@ class PassEventWriter:
             message_to = functools.cache(functools.partial(event_texts.triggered, increases=grown))
             for about, called, _ in _subjects(chosen.helped if grown else ()):
                 self._events.event(about, EventType.NORMAL, "TriggeredScaleUp", message_to(called))
+
+    def not_triggered(self, plan: ScaleUpPlan, result: ScaleUpResult | None, advice: Mapping[PodClass, Advice]) -> None:
+        """Write one event per pod for which nothing could be done, with what would help if that is known."""
         if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             return
         reasons = functools.cache(functools.partial(event_texts.rejections_text, plan))
         for about, called, classes in _subjects((*plan.remaining, *plan.awaiting)):
-            message = event_texts.not_triggered(called, map(reasons, classes))
+            fix = next((advice[cls].fix for cls in classes if cls in advice), "")
+            message = event_texts.not_triggered(called, map(reasons, classes), fix)
             self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", message)
 
     def consume_requests(self, pods: Sequence[Pod]) -> None:

@@ -79,7 +79,7 @@ class Growing:
                 registry=memories.scale_up_succeeded(stage.memory.registry, stage.now),
                 hints=planned(stage.memory.hints, plan),
             )
-        self._events.pods(plan, result, refused(stage.increases))
+        self._events.triggered(plan, result, refused(stage.increases))
         if config.features.enable_provisioning_requests:
             stage = remember(stage, requests=replace(stage.memory.requests, pods_next=False))
         ended = next_stage(stage, Grown, scale_up=report)

@@ -1,6 +1,6 @@
 """Classifies the pending pods on a simulated cluster: they fit, they wait, or they need nodes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -92,6 +92,17 @@ def _placed(moving: Sequence[Pod], filtered: UnschedulablePods, leaving: Collect
     )
 
 
+def _awaiting(stage: Simulated, needing: UnschedulablePods) -> Mapping[str, str]:
+    """Return the group of the upcoming node that a pending pod fits on, by key of the pod."""
+    if not stage.registry.upcoming:
+        return {}
+    templates = ((group, stage.templates.get(group)) for group in stage.registry.upcoming)
+    groups = {template.node.name: group for group, template in templates if template is not None}
+    nodes = ((pod.key, needing.hints.get(pod) or "") for pod in stage.view.pending if pod.key in needing.waiting)
+    upcoming = ((key, node.rpartition(f"-{UPCOMING}")[0]) for key, node in nodes)
+    return {key: groups[name] for key, name in upcoming if name in groups}
+
+
 class PodSorting:
     """Sorts pods, and decides whether pods or ProvisioningRequests take this turn."""
 
@@ -119,7 +130,11 @@ class PodSorting:
         return next_stage(
             remember(stage, hints=needing.hints),
             PodsSorted,
-            pods=PendingPods(unschedulable=(*needing.pods, *represented), waiting={**needing.waiting, **young}),
+            pods=PendingPods(
+                unschedulable=(*needing.pods, *represented),
+                waiting={**needing.waiting, **young},
+                awaiting=_awaiting(stage, needing),
+            ),
             candidates=candidates,
             displaced_placed=filtered.displaced_placed,
             served_now=() if pods_first else requests,

@@ -14,6 +14,10 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
 
 
+_GIB = 1024**3
+_UNITS = {CPU: "CPU", MEMORY: "Gi of memory", EPHEMERAL_STORAGE: "Gi of ephemeral storage"}
+
+
 def milli(text: str) -> int:
     """Return thousandths; raises `ValueError` for what is no quantity."""
     return _scaled(text, 1000)
@@ -51,3 +55,15 @@ def text(resource: str, value: int) -> str:
             if value and value % unit == 0:
                 return f"{value // unit}{'KMGTPE'[power - 1]}i"
     return str(value)
+
+
+def unit(resource: str) -> str:
+    """Return what `figure` counts, for people: `CPU`, `Gi of memory`, or the name of the resource."""
+    return _UNITS.get(resource, resource)
+
+
+def figure(resource: str, value: int, *, up: bool = False) -> str:
+    """Return how many of its `unit`, rounded down (or `up`) to hundredths: `7.91`, `12`."""
+    scale = 1000 if resource == CPU else _GIB if resource in _UNITS else 1
+    hundredths = -(-value * 100 // scale) if up else value * 100 // scale
+    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")

@@ -120,9 +120,13 @@ def triggered(pods: str, increases: Iterable[Increase]) -> str:
     return f"{pods} triggered scale-up: [{shown}]"
 
 
-def not_triggered(pods: str, reasons: Iterable[str]) -> str:
-    """On pods (`pod`, or `of_buffer`) for which nothing could be done; several kinds of them have several reasons."""
-    return f"{pods} didn't trigger scale-up: {','.join(dict.fromkeys(reasons))}"
+def not_triggered(pods: str, reasons: Iterable[str], fix: str = "") -> str:
+    """On pods (`pod`, or `of_buffer`) for which nothing could be done; several kinds of them have several reasons.
+
+    `fix` is what would help, in sentences.
+    """
+    text = f"{pods} didn't trigger scale-up: {','.join(dict.fromkeys(reasons))}"
+    return f"{text}. {fix[0].upper()}{fix[1:]}" if fix else text
 
 
 def consumes_request(pod: Pod) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from autoscaler.logs import DETAIL, Log
 from autoscaler.observe import event_texts
 from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
-from autoscaler.observe.status import PodStatus, PublishedStatus
+from autoscaler.observe.status import PublishedStatus
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import ReplacementStage, ScaleUpResult, Waiting
 from autoscaler.registry.occurrence import Incident, Occurrence
@@ -60,6 +60,7 @@ class PassLog:
         if log.shows(DETAIL):
             log.detail(
                 "pass.done",
+                headline=_headline(status),
                 number=None if status.last_pass is None else status.last_pass.number,
                 end=report.end,
                 scale_up=report.scale_up.result,
@@ -137,20 +138,21 @@ class PassLog:
                     code=increase.error.code,
                     error=increase.error.message,
                 )
-        self._write_stuck(report, status.pods)
+        self._write_stuck(report, status)
 
-    def _write_stuck(self, report: PassReport, pods: tuple[PodStatus, ...]) -> None:
+    def _write_stuck(self, report: PassReport, status: PublishedStatus) -> None:
         """Log pods that cannot get a node: when that begins, and when the pods or the reasons change."""
         if report.increases or report.scale_up.result not in _STUCK:
             self._stuck = None
             return
         plan = report.scale_up.plan
         skipped = {} if plan is None else {skipped_group.group: skipped_group.reason for skipped_group in plan.skipped}
-        verdicts = Counter(pod.verdict for pod in pods if pod.verdict not in _WAITING)
+        verdicts = Counter(pod.verdict for pod in status.pods if pod.verdict not in _WAITING)
         stuck = (report.scale_up.result, skipped, verdicts)
         if stuck != self._stuck:
             log.info(
                 "scale_up.impossible",
+                headline=_headline(status),
                 result=report.scale_up.result,
                 pods=verdicts.total(),
                 verdicts=verdicts,
@@ -177,6 +179,10 @@ class PassLog:
         self._stages = {
             replacement.id: replacement.stage for replacement in report.replacements.all if not replacement.over
         }
+
+
+def _headline(status: PublishedStatus) -> str | None:
+    return None if status.headline is None else status.headline.text
 
 
 def _write_occurrence(occurrence: Occurrence) -> None:

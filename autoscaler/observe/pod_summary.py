@@ -3,15 +3,15 @@
 Pods of one class share their reasons: the very same tuple, so that ten thousand replicas cost one explanation.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from autoscaler.objects import quantity
-from autoscaler.objects.pod import PodClass
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import reason_table
 from autoscaler.observe.report import PassEnd, PassReport
-from autoscaler.observe.status import GroupReason, PodStatus
+from autoscaler.observe.status import Advice, GroupReason, PodState, PodStatus
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped, Waiting
 from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
 
@@ -25,6 +25,11 @@ class PodOutcome(msgspec.Struct, frozen=True):
     reasons: tuple[GroupReason, ...] = ()
     planned_group: str | None = None
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the pods stay pending until something changes."""
+        return self.verdict in _STUCK
+
 
 _WAITING = {reason: PodOutcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
 _HELD_BACK = {
@@ -33,23 +38,70 @@ _HELD_BACK = {
 }
 
 
+_ON_THEIR_WAY = frozenset((Waiting.FITS, Waiting.NOMINATED, Waiting.TAKES_HEADROOM, PodVerdict.HELPED))
+_STUCK = frozenset(
+    (
+        Waiting.DAEMONSET,
+        PodVerdict.NO_GROUP_FITS,
+        PodVerdict.NOT_CHOSEN,
+        ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
+        ScaleUpResult.NO_OPTIONS,
+        ScaleUpResult.ERROR,
+    )
+)
+
+
 def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) -> tuple[PodStatus, ...]:
     """Return one status per pod of the view without a node, in the view's order.
 
     `etas` holds the known seconds until pods are ready, by pod key.
     """
     etas = etas or {}
+    owners: dict[PodClass, str | None] = {}
+    statuses = []
+    for pod, outcome in pod_outcomes(report):
+        key, cls = pod.key, pod.cls
+        if cls not in owners:
+            owners[cls] = None if cls.owner is None else f"{cls.owner.kind} {cls.owner.name}"
+        advice = report.advice.get(cls) if outcome.stuck else None
+        statuses.append(
+            PodStatus(
+                namespace=cls.namespace,
+                name=pod.name,
+                pending_since_at=pod.created,
+                verdict=outcome.verdict,
+                state=_state(outcome, advice),
+                detail=outcome.detail,
+                owner=owners[cls],
+                reasons=outcome.reasons,
+                advice=advice,
+                planned_group=outcome.planned_group or report.pods.awaiting.get(key),
+                eta_s=etas.get(key),
+            )
+        )
+    return tuple(statuses)
+
+
+def _state(outcome: PodOutcome, advice: Advice | None) -> PodState:
+    if outcome.stuck:
+        return PodState.WAITING if advice is not None and advice.waits else PodState.STUCK
+    return PodState.ON_ITS_WAY if outcome.verdict in _ON_THEIR_WAY else PodState.WAITING
+
+
+def pod_outcomes(report: PassReport) -> Iterator[tuple[Pod, PodOutcome]]:
+    """Yield each pod of the view without a node and what became of it, in the view's order.
+
+    Pods of one class that no group helps share their outcome.
+    """
     view, plan = report.view, report.scale_up.plan
     if view is None:
-        return ()
+        return
     planned = {} if plan is None else _planned(report, plan)
     rejected: dict[PodClass, PodOutcome] = {}
     remaining = {} if plan is None else {pod.key: pod.cls for pod in plan.remaining}
     remaining_classes = set(remaining.values())
     held = {} if plan is None else plan.held
     default_outcome = _default_outcome(report)
-    owners: dict[PodClass, str | None] = {}
-    statuses = []
     for pod in view.pending:
         key, cls = pod.key, pod.cls
         if (waiting := report.pods.waiting.get(key)) is not None:
@@ -62,22 +114,7 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
             outcome = _HELD_BACK[held_reason]
         else:
             outcome = planned.get(key, default_outcome)
-        if cls not in owners:
-            owners[cls] = None if cls.owner is None else f"{cls.owner.kind} {cls.owner.name}"
-        statuses.append(
-            PodStatus(
-                namespace=cls.namespace,
-                name=pod.name,
-                pending_since_at=pod.created,
-                verdict=outcome.verdict,
-                detail=outcome.detail,
-                owner=owners[cls],
-                reasons=outcome.reasons,
-                planned_group=outcome.planned_group,
-                eta_s=etas.get(key),
-            )
-        )
-    return tuple(statuses)
+        yield pod, outcome
 
 
 def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, PodOutcome]:

@@ -7,7 +7,8 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.status import Advice
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
 from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import Registry
@@ -60,6 +61,8 @@ class PendingPods(msgspec.Struct, frozen=True, kw_only=True):
     """Those that fit no node, those too young to be helped included, and the pods of requests to be served."""
     waiting: Mapping[str, Waiting] = {}
     """Why pods took no part in the scale-up, by key."""
+    awaiting: Mapping[str, str] = {}
+    """The group whose upcoming node a pod fits on, by key of the pod."""
 
 
 class ScaleUpReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,6 +132,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Statuses written for ProvisioningRequests and CapacityBuffers, in order; a write that failed is tried again."""
     requests_served: int = 0
     """ProvisioningRequests that this pass looked for capacity for."""
+    advice: Mapping[PodClass, Advice] = {}
+    """Cause and fix for pods that are stuck, as far as they are known."""
     timings: Mapping[str, float] = {}
     """Seconds by phase; for reports only."""
 

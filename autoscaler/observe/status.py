@@ -176,6 +176,30 @@ class GroupReason(msgspec.Struct, frozen=True, gc=False):
     detail: str = ""
 
 
+class PodState(StrEnum):
+    """Who has to do something for a pod without a node."""
+
+    ON_ITS_WAY = "onItsWay"
+    """Nobody: it has room, or a machine is on its way for it."""
+    WAITING = "waiting"
+    """Nobody here: it waits for time, or for something that is not the autoscaler's."""
+    STUCK = "stuck"
+    """A person: it stays pending until something changes."""
+
+
+class Advice(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Why a pod is stuck, and what would help."""
+
+    code: str
+    """The obstacle, as one typed word."""
+    cause: str
+    """What it needs and there is not, as a clause about the pod: `needs 12 CPU, the largest machine has 7.9`."""
+    fix: str
+    """One or two sentences."""
+    waits: bool = False
+    """Whether time alone helps."""
+
+
 class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A pod without a node."""
 
@@ -184,13 +208,16 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     pending_since_at: float
     verdict: str
     """Class of the reason: one typed word."""
+    state: PodState = PodState.WAITING
     detail: str = ""
     owner: str | None = None
     """Its controller, such as `ReplicaSet web-7d9f`."""
     reasons: tuple[GroupReason, ...] = ()
     """Pods of one class share this object."""
+    advice: Advice | None = None
+    """Of a pod that is stuck, as soon as it is known; pods of one class share this object."""
     planned_group: str | None = None
-    """The group that grows for it."""
+    """The group whose upcoming node it gets."""
     eta_s: float | None = None
     """Expected seconds until it is ready."""
 
@@ -274,12 +301,32 @@ class UndecodedKind(msgspec.Struct, frozen=True):
     """What is wrong with some of them, by `namespace/name`."""
 
 
+class Tone(StrEnum):
+    """How urgent something is."""
+
+    GOOD = "good"
+    """Nobody has to do anything."""
+    BUSY = "busy"
+    """Machines come or go."""
+    BAD = "bad"
+    """A person is needed."""
+
+
+class Headline(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the cluster in one or a few sentences, the most urgent one first."""
+
+    text: str
+    tone: Tone
+
+
 class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is to show, as of the last pass; without a pass all but `process` is empty."""
 
     process: ProcessStatus
     state: AutoscalerState = AutoscalerState.INITIALIZING
     message: str | None = None
+    headline: Headline | None = None
+    """None before the first pass."""
     last_pass: PassStatus | None = None
     cluster: ClusterStatus | None = None
     groups: tuple[GroupStatus, ...] = ()

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.observe import event_texts
+from autoscaler.observe.headline import headline
 from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses, verdicts_of
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
@@ -58,12 +59,24 @@ def summarise(
     rules: Rules = Rules(),  # noqa: B008  # frozen
     etas: Mapping[str, float] | None = None,
 ) -> PublishedStatus:
-    """Return the status after pass `number`; `before` is what was shown until now.
+    """Return the status after pass `number`, headline included; `before` is what was shown until now.
 
     `etas` has seconds until pending pods are ready, by pod key, as far as that is known.
 
     A pass that could not observe cluster and cloud leaves the picture of them as it was.
     """
+    status = _summarised(report, before, number, events, rules, etas)
+    return msgspec.structs.replace(status, headline=headline(status))
+
+
+def _summarised(
+    report: PassReport,
+    before: PublishedStatus,
+    number: int,
+    events: tuple[RecentEvent, ...],
+    rules: Rules,
+    etas: Mapping[str, float] | None,
+) -> PublishedStatus:
     replace = msgspec.structs.replace
     shown = replace(before, last_pass=_pass(report, number), decisions=(), events=events)
     view, registry = report.view, report.registry

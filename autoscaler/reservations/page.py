@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from autoscaler.observe.figures import count
 from autoscaler.observe.meanings import GivenReason
-from autoscaler.observe.page.format import count, until
+from autoscaler.observe.page.format import until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import Column, chips, glossary, pill, row_count_text, table

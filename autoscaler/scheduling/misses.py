@@ -37,13 +37,16 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
         return len(filters), missed if filters else 0.0
 
 
-def near_misses(placer: Placer, cls: PodClass, window: slice) -> tuple[Miss, ...]:
-    """Return the nodes of the window, removed ones aside, by why they would not take one more pod of the class."""
+def near_misses(placer: Placer, cls: PodClass, window: slice, most: int | None = None) -> tuple[Miss, ...]:
+    """Return the nodes of the window, removed ones aside, by why they would not take one more pod of the class.
+
+    `most`: ask only so many nodes, those with the smallest shortfalls.
+    """
     shortfalls = _shortfalls(placer, cls, window)
     present = placer.trial.alive[window]
     by_words: dict[Words, Miss] = {}
     positions: dict[Words, list[int]] = {}
-    for offset in np.argsort(shortfalls, kind="stable").tolist():
+    for offset in np.argsort(np.where(present, shortfalls, np.inf), kind="stable")[:most].tolist():
         if not present[offset]:
             continue
         position = window.start + offset

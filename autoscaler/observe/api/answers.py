@@ -9,6 +9,7 @@ from autoscaler.observe.status import (
     ClusterStatus,
     Decision,
     GroupStatus,
+    Headline,
     NodeState,
     NodeStatus,
     PassStatus,
@@ -93,6 +94,7 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     process: ProcessStatus
     state: AutoscalerState
+    headline: Headline | None
     message: str | None
     last_pass: PassStatus | None
     cluster: ClusterStatus | None

@@ -163,6 +163,7 @@ def _status(view: StatusView, health: HealthCheck, now: Instant) -> StatusAnswer
     return StatusAnswer(
         process=status.process,
         state=status.state,
+        headline=status.headline,
         message=status.message,
         last_pass=status.last_pass,
         cluster=status.cluster,

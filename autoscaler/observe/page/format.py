@@ -1,36 +1,10 @@
-"""Formats numbers and times for people."""
+"""Formats times as HTML, with the exact time as a tooltip."""
 
 from datetime import UTC, datetime
 
+from autoscaler.observe.figures import duration
 from autoscaler.observe.http.public_json import rfc3339
 from autoscaler.observe.page.markup import Html, html
-
-_GIB = 1024**3
-
-
-def duration(seconds: float) -> str:
-    """Return a duration in at most two units: `850 ms`, `12 s`, `4 min`, `3 h 5 min`, `2 d 4 h`."""
-    if seconds < 0.0005:
-        return "0 ms"
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 24:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    days, hours = divmod(hours, 24)
-    return f"{days} d {hours} h" if hours else f"{days} d"
-
-
-def time_of_day(wall: float) -> str:
-    """Return hours and minutes in UTC."""
-    return f"{datetime.fromtimestamp(wall, UTC):%H:%M}"
 
 
 def moment(wall: float) -> Html:
@@ -51,26 +25,6 @@ def lasting(since_wall: float, now_wall: float) -> Html:
 def until(wall: float, now_wall: float) -> Html:
     """Return the time until a moment, with the exact time as a tooltip."""
     return _stamped(wall, duration(max(0.0, wall - now_wall)))
-
-
-def count(number: int, singular: str, plural: str | None = None) -> str:
-    """Return `1 node`, `1,000 nodes`."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
-
-
-def cpus(milli: int) -> str:
-    """Return CPUs without trailing zeros."""
-    return f"{milli / 1000:,.1f}".removesuffix(".0")
-
-
-def gib(size_bytes: int) -> str:
-    """Return GiB without trailing zeros."""
-    return f"{size_bytes / _GIB:,.1f}".removesuffix(".0")
-
-
-def percent(share: float) -> str:
-    """Return a share of 0..1 in percent."""
-    return f"{share * 100:.0f}%"
 
 
 def _stamped(wall: float, text: str) -> Html:

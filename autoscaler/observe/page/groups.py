@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from autoscaler.observe.page.format import cpus, gib, until
+from autoscaler.observe.figures import cpus, gib
+from autoscaler.observe.page.format import until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import size_bar
 from autoscaler.observe.page.table import Column, chips, pill, row_count_text, table

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from autoscaler.observe.page.format import ago, count
+from autoscaler.observe.figures import count
+from autoscaler.observe.page.format import ago
 from autoscaler.observe.page.markup import NOTHING, Html, html
 from autoscaler.observe.page.table import Column, and_others, pill, table
 from autoscaler.observe.status import Decision, RecentEvent

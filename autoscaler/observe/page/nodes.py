@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from autoscaler.observe.figures import percent
 from autoscaler.observe.meanings import GivenReason
-from autoscaler.observe.page.format import lasting, percent
+from autoscaler.observe.page.format import lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import share_bar
 from autoscaler.observe.page.table import Column, chips, glossary, pill, row_count_text, table

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from autoscaler.observe.page.format import count, percent, time_of_day
+from autoscaler.observe.figures import count, percent, time_of_day
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.status import Decision
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from autoscaler.observe.figures import count, duration
 from autoscaler.observe.meanings import GivenReason
-from autoscaler.observe.page.format import count, duration, lasting
+from autoscaler.observe.page.format import lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.table import Column, and_others, chips, glossary, pill, table
 from autoscaler.observe.reason_table import OF_GROUPS, OF_PODS

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from autoscaler.observe.figures import count
 from autoscaler.observe.meanings import GivenReason, meanings
-from autoscaler.observe.page.format import count
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 
 _MAX_PILL = 40

@@ -1,6 +1,7 @@
 """The tiles of the status page: the most important figures, and the cluster's utilisation."""
 
-from autoscaler.observe.page.format import ago, cpus, duration, gib
+from autoscaler.observe.figures import cpus, duration, gib
+from autoscaler.observe.page.format import ago
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import share_bar
 from autoscaler.observe.status import Capacity, ClusterStatus, PassStatus, PublishedStatus, ScaleUpActivity

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from autoscaler.observe.figures import count, cpus, duration, gib, percent
 from autoscaler.observe.http.health import HealthResult
-from autoscaler.observe.page.format import count, cpus, duration, gib, percent
 from autoscaler.observe.page.markup import Html, html, joined
 from autoscaler.observe.page.page import PageOptions, status_page
 from autoscaler.observe.page.plots import share_bar, size_bar, timeline

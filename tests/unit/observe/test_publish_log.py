@@ -75,7 +75,8 @@ def test_pods_that_nobody_can_help_are_news_only_once(journal: Journal) -> None:
     world = LoopWorld(a_spec("web", cpu="2"), a_spec("full", max_size=0))
     world.submit(waiting("huge", cpu="32"))
     assert journal.of(world.run()) == [
-        'scale_up.impossible result=NoOptionsAvailable pods=1 verdicts={"NoGroupFits":1} '
+        'scale_up.impossible headline="1 pod is stuck: it fits no node group." '
+        'result=NoOptionsAvailable pods=1 verdicts={"NoGroupFits":1} '
         'skipped={"full":"MaxNodeGroupSizeReached"} error=""'
     ]
     assert journal.of(world.run(after_s=15)) == []
@@ -144,7 +145,7 @@ def test_removals(journal: Journal) -> None:
 def test_details_tell_how_the_pass_went(talkative: Journal) -> None:
     report = replace(LoopWorld(a_spec("web")).run(), timings={"snapshot": 0.01, "pass": 0.02})
     (line,) = talkative.of(report)
-    assert line.startswith("pass.done number=3 end=Complete scale_up=NotNeeded")
+    assert line.startswith('pass.done headline="Every pod has a node." number=3 end=Complete scale_up=NotNeeded')
     assert 'seconds=0.02 phases={"snapshot":0.01} nodes=0 pending=0' in line
 
 

@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import PodStatus
+from autoscaler.observe.status import PodState, PodStatus
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skip, Waiting
 from cloudprovider.interface import OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
@@ -29,6 +29,7 @@ def test_helped_pods_name_their_group_and_owner() -> None:
         name="web-0",
         pending_since_at=NOW - 60,
         verdict=PodVerdict.HELPED,
+        state=PodState.ON_ITS_WAY,
         owner="ReplicaSet web",
         planned_group="web",
     )

@@ -1,0 +1,107 @@
+"""Finds cause and fix for the pods that a pass leaves stuck, for events, the status page, the API and `plan`."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.explain.cause import cause_of
+from autoscaler.explain.explained_pass import ExplainedPass, explained_pass
+from autoscaler.explain.pod import nearest_miss
+from autoscaler.explain.remedies.changes import Wait
+from autoscaler.explain.remedies.remedy import Obstacle
+from autoscaler.logs import Log
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.pod_summary import PodOutcome, pod_outcomes
+from autoscaler.observe.status import Advice
+from autoscaler.reasons import Skip
+
+log = Log(__name__)
+
+_MOST_CLASSES = 50
+"""So many classes get new advice in one pass."""
+_FRESH_S = 60.0
+"""So long advice is kept while the outcome stays the same."""
+_ASKS_A_PERSON = (Skip.BACKED_OFF, Obstacle.INCREASE_FAILED)
+"""Obstacles that a person has to look at, although the autoscaler tries again by itself."""
+
+
+class _TakesTooLong(Exception):
+    """The advice for one class takes longer than it may."""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    outcome: PodOutcome
+    at: float
+    advice: Advice
+
+
+class PodAdvisor:
+    """Remembers its advice by class. Owned by the deciding thread.
+
+    A pass waits for it: no class is begun after `enough_s` seconds, and none may take more than `most_s`. Whoever gets
+    no advice in one pass gets it in one of the next.
+    """
+
+    def __init__(self, clock: Clock, enough_s: float = 0.25, most_s: float = 1.0) -> None:
+        self._clock = clock
+        self._enough_s = enough_s
+        self._most_s = most_s
+        self._known: dict[PodClass, _Known] = {}
+
+    def __call__(self, ended: EndedPass) -> Mapping[PodClass, Advice]:
+        """Return cause and fix by class, for pods that the pass leaves stuck."""
+        if ended.report.view is None:
+            return {}
+        try:
+            return self._advice(ended)
+        except Exception:  # noqa: BLE001  # a bug in an explanation must not end the passes
+            log.crashed("advice.failed")
+            return {}
+
+    def _advice(self, ended: EndedPass) -> Mapping[PodClass, Advice]:
+        now = ended.report.now
+        stuck: dict[PodClass, tuple[Pod, PodOutcome]] = {}
+        for pod, outcome in pod_outcomes(ended.report):
+            if outcome.stuck:
+                stuck.setdefault(pod.cls, (pod, outcome))
+        self._known = {cls: known for cls, known in self._known.items() if cls in stuck}
+        due = sorted((self._due(cls, outcome, now), number) for number, (cls, (_, outcome)) in enumerate(stuck.items()))
+        pods = list(stuck.values())
+        self._explain(ended, [pods[number] for urgency, number in due[:_MOST_CLASSES] if urgency < 2])
+        return {cls: known.advice for cls, known in self._known.items()}
+
+    def _due(self, cls: PodClass, outcome: PodOutcome, now: Instant) -> int:
+        """Return 0 for new or changed outcomes, 1 for old advice, 2 where there is nothing to do."""
+        known = self._known.get(cls)
+        if known is None or known.outcome != outcome:
+            return 0
+        return 1 if now.mono - known.at >= _FRESH_S else 2
+
+    def _explain(self, ended: EndedPass, pods: list[tuple[Pod, PodOutcome]]) -> None:
+        began = self._clock.now().mono
+
+        def check() -> None:
+            if self._clock.now().mono > began + self._most_s:
+                raise _TakesTooLong
+
+        passed = explained_pass(ended, check)
+        for pod, outcome in pods:
+            try:
+                advice = _advise(pod, outcome, passed)
+            except _TakesTooLong:
+                advice = Advice(code=outcome.verdict, cause="fits no node group", fix="")
+            self._known[pod.cls] = _Known(outcome, ended.report.now.mono, advice)
+            if self._clock.now().mono > began + self._enough_s:
+                return
+
+
+def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
+    miss = nearest_miss(pod, outcome.verdict, ended)
+    cause = cause_of(pod, miss, ended)
+    if not miss.remedies:
+        return Advice(code=outcome.verdict, cause=cause, fix="")
+    best = miss.remedies[0]
+    waits = bool(best.changes) and all(isinstance(change, Wait) for change in best.changes)
+    return Advice(code=best.code, cause=cause, fix=best.text, waits=waits and best.code not in _ASKS_A_PERSON)
