@@ -4,7 +4,7 @@ Pods and nodes go through the decoders, so that what a test builds is what the A
 replica of ReplicaSet `web` that asks for nothing; a node is ready, has 4 CPUs, 16Gi and 110 pod slots.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -20,9 +20,10 @@ from autoscaler.registry.requests import AcceptableRange
 from autoscaler.registry.state import GroupState
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.limits import Allowance
+from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
-from cloudprovider.interface import Instance, NodeTemplate
+from cloudprovider.interface import GroupSettings, Instance, NodeTemplate
 from tests import manifests
 
 Json = dict[str, Any]
@@ -172,6 +173,7 @@ def a_node(
     memory: str = "16Gi",
     pods: int = 110,
     extra: Mapping[str, str] | None = None,
+    allocatable: Mapping[str, str] | None = None,
     labels: Labels | None = None,
     zone: str | None = None,
     annotations: Labels | None = None,
@@ -185,8 +187,9 @@ def a_node(
 ) -> Node:
     """Return a node.
 
-    `extra` are further resources; taints are written `key=value:Effect`, value and effect (NoSchedule) optional;
-    `since` is when it became (not) ready, and `ready` None leaves the condition out.
+    `extra` are further resources; `allocatable` is where that differs from the capacity; taints are written
+    `key=value:Effect`, value and effect (NoSchedule) optional; `since` is when it became (not) ready, and
+    `ready` None leaves the condition out.
     """
     own = {HOSTNAME: name} if hostname else {}
     own |= {_ZONE: zone} if zone is not None else {}
@@ -210,7 +213,7 @@ def a_node(
             },
             "status": {
                 "capacity": amounts,
-                "allocatable": amounts,
+                "allocatable": {**amounts, **(allocatable or {})},
                 "conditions": [*([] if ready is None else [ready_condition]), *conditions],
             },
         }
@@ -234,19 +237,39 @@ def a_group(
     min_size: int = 0,
     max_size: int = 10,
     target: int = 0,
-    machines: Sequence[str] = (),
+    machines: Iterable[str | Instance] = (),
     template: NodeTemplate | None = None,
     price: float | None = None,
+    settings: GroupSettings = GroupSettings(),  # noqa: B008 it is frozen
 ) -> Group:
-    """Return a node group as a pass reads it; `machines` are provider ids of running instances."""
+    """Return a node group as a pass reads it; `machines` are instances, or provider ids of running ones."""
     return Group(
         id=group_id,
         min_size=min_size,
         max_size=max_size,
         target_size=target,
-        instances=tuple(Instance(one) for one in machines),
+        instances=tuple(Instance(machine) if isinstance(machine, str) else machine for machine in machines),
         template=template,
         node_price=price,
+        settings=settings,
+    )
+
+
+def an_option(
+    name: str = "group",
+    nodes: int = 1,
+    pods: int = 1,
+    *,
+    node: Node | None = None,
+    pod: Pod | None = None,
+    **group: Any,
+) -> Option:
+    """Return an option: so many nodes of a group for so many pods like `pod`; `group` as for `a_group`."""
+    return Option(
+        group=a_group(name, **group),
+        template=a_template(node or a_node(name)),
+        nodes=nodes,
+        pods=tuple(replicas(pod or a_pod(), pods)),
     )
 
 

@@ -21,6 +21,7 @@ from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import PassingTaints
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, State
+from tests.builders import a_group
 
 START = Instant(wall=1_700_000_000.0, mono=10_000.0)
 HEALTH = HealthOptions(max_node_provision_time_s=300.0, max_node_startup_time_s=300.0)
@@ -268,7 +269,7 @@ def test_backoff_windows_only_grow(steps: list[tuple[int, bool]]) -> None:
 @pytest.mark.parametrize("rules", [Rules(), rules_of_1_31()], ids=["newest rules", "rules of 1.31"])
 def test_updating_twice_with_the_same_input_gives_the_same(rules: Rules) -> None:
     node = Node(name="n", provider_id="m0", conditions=(NodeCondition("Ready", "True"),))
-    group = Group(id="a", min_size=0, max_size=9, target_size=3, instances=(Instance("m0"), Instance("m1")))
+    group = a_group("a", target=3, machines=("m0", "m1"))
     cluster = ([node], Groups(all=(group,), of_node={"n": "a"}))
     memory = scaled_up(born(START), "a", 2, START, 300.0)
     assert step(memory, cluster, START, rules) == step(memory, cluster, START, rules)

@@ -4,12 +4,13 @@ from autoscaler.clock import Instant
 from autoscaler.registry import memory as remembered
 from autoscaler.registry.memory import Memory, born, rebase
 from autoscaler.registry.state import Registry
-from tests.unit.registry.pieces import HEALTH, NOW, STOCK_OUT, a_group, a_machine, failing, look, ready_nodes, state_of
+from tests.builders import a_group
+from tests.unit.registry.pieces import HEALTH, NOW, STOCK_OUT, a_machine, failing, look, ready_nodes, state_of
 
 
 def full_memory() -> Memory:
     """One with something in every field."""
-    memory = look(a_group(9, [a_machine("ghost"), *failing("e0")]), ready_nodes(2)).memory
+    memory = look(a_group("web", target=9, machines=[a_machine("ghost"), *failing("e0")]), ready_nodes(2)).memory
     memory = remembered.scaled_up(memory, "web", 3, NOW, 900.0)
     memory = remembered.deletion_started(memory, "web", "n9", NOW)
     memory = remembered.deletion_failed(memory, "db", NOW.later(1))
@@ -49,7 +50,7 @@ def test_a_group_that_is_gone_is_forgotten_a_day_after_its_last_action() -> None
     soon, later = NOW.later(86399), NOW.later(86400)
     assert set(remembered.without_vanished(memory, {"there"}, soon).last_by_group) == {"gone", "there"}
     assert set(remembered.without_vanished(memory, {"there"}, later).last_by_group) == {"there"}
-    assert "gone" not in look(a_group(2, group_id="web"), ready_nodes(2), memory=memory, now=later).memory.last_by_group
+    assert "gone" not in look(a_group("web", target=2), ready_nodes(2), memory=memory, now=later).memory.last_by_group
 
 
 def test_a_memory_survives_json() -> None:
@@ -62,7 +63,9 @@ def test_rebasing_onto_the_same_moment_changes_nothing() -> None:
 
 
 def look_after(memory: Memory, now: Instant) -> Registry:
-    return look(a_group(9, [a_machine("ghost"), *failing("e0")]), ready_nodes(2), memory=memory, now=now)
+    return look(
+        a_group("web", target=9, machines=[a_machine("ghost"), *failing("e0")]), ready_nodes(2), memory=memory, now=now
+    )
 
 
 def due(registry: Registry) -> tuple[bool, bool, bool, bool, bool]:

@@ -18,8 +18,9 @@ from autoscaler.registry.readiness import (
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import PassingTaints
+from tests.builders import a_node
 from tests.devices import GPUS, NICS, a_slice, with_devices
-from tests.unit.registry.pieces import NEW, OLD, a_node
+from tests.unit.registry.pieces import NEW, NOW, OLD
 
 GPU = "cloud.example.com/gpu"
 TEMPLATES = TemplateOptions(
@@ -28,6 +29,9 @@ TEMPLATES = TemplateOptions(
     startup_taint_prefix=("warm.example.com/",),
     status_taint=("state.example.com/x",),
 )
+
+
+KUBELET_NOT_READY = {"type": "Ready", "status": "False", "reason": "KubeletNotReady"}
 
 
 def reason(node: Node, rules: Rules = NEW) -> str | None:
@@ -55,15 +59,15 @@ def test_startup_taints_make_a_node_unusable(taint: str, expected: str | None) -
 @pytest.mark.parametrize(
     ("resource", "amount", "rules", "expected"),
     [
-        pytest.param("nvidia.com/gpu", 1, NEW, None, id="the promised GPU is there"),
-        pytest.param("nvidia.com/gpu", 0, NEW, RESOURCE_NOT_READY, id="it is not allocatable yet"),
-        pytest.param("cpu", 4000, NEW, RESOURCE_NOT_READY, id="it does not show up at all"),
-        pytest.param("amd.com/gpu", 1, NEW, None, id="another vendor's counts"),
-        pytest.param("amd.com/gpu", 1, OLD, RESOURCE_NOT_READY, id="which version 1.31 did not know"),
-        pytest.param("microsoft.com/directx", 1, OLD, None, id="DirectX it did"),
+        pytest.param("nvidia.com/gpu", "1", NEW, None, id="the promised GPU is there"),
+        pytest.param("nvidia.com/gpu", "0", NEW, RESOURCE_NOT_READY, id="it is not allocatable yet"),
+        pytest.param("cpu", "4", NEW, RESOURCE_NOT_READY, id="it does not show up at all"),
+        pytest.param("amd.com/gpu", "1", NEW, None, id="another vendor's counts"),
+        pytest.param("amd.com/gpu", "1", OLD, RESOURCE_NOT_READY, id="which version 1.31 did not know"),
+        pytest.param("microsoft.com/directx", "1", OLD, None, id="DirectX it did"),
     ],
 )
-def test_promised_gpus_must_be_there(resource: str, amount: int, rules: Rules, expected: str | None) -> None:
+def test_promised_gpus_must_be_there(resource: str, amount: str, rules: Rules, expected: str | None) -> None:
     assert reason(a_node("n", labels={GPU: "a100"}, allocatable={resource: amount}), rules) == expected
 
 
@@ -73,7 +77,7 @@ def test_without_a_gpu_label_nothing_is_promised() -> None:
 
 
 def test_a_node_made_unusable_is_so_since_its_creation() -> None:
-    node = a_node("n", taints=["boot.example.com/agent"], age_s=77)
+    node = a_node("n", taints=["boot.example.com/agent"], created=NOW.wall - 77)
     assert usable_readiness(node, ready_terms(TEMPLATES, GPU, NEW)).since == node.created
 
 
@@ -81,10 +85,10 @@ def test_a_node_made_unusable_is_so_since_its_creation() -> None:
     ("node", "expected"),
     [
         pytest.param(
-            a_node("n", taints=["boot.example.com/agent"], unschedulable=True), None, id="a cordoned node stays ready"
+            a_node("n", taints=["boot.example.com/agent"], cordoned=True), None, id="a cordoned node stays ready"
         ),
         pytest.param(
-            a_node("n", taints=["boot.example.com/agent"], ready=False),
+            a_node("n", taints=["boot.example.com/agent"], ready=None, conditions=[KUBELET_NOT_READY]),
             "KubeletNotReady",
             id="an unready one keeps its reason",
         ),
@@ -122,7 +126,7 @@ def test_readings_of_unchanged_nodes_are_the_same() -> None:
 
 
 def test_ready_nodes_are_usable_and_not_cordoned() -> None:
-    nodes = (a_node("a"), a_node("b", unschedulable=True), a_node("c", ready=False), a_node("d", ready=None))
+    nodes = (a_node("a"), a_node("b", cordoned=True), a_node("c", ready=False), a_node("d", ready=None))
     assert [node.name for node in read(nodes, ReadyTerms()).ready()] == ["a"]
 
 

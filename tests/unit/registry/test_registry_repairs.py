@@ -9,14 +9,14 @@ from autoscaler.registry.sizes import SizeFix
 from autoscaler.registry.state import Registry
 from autoscaler.snapshot.groups import Group
 from cloudprovider.interface import GroupSettings
+from tests.builders import a_group, a_node
 from tests.unit.registry.pieces import (
     HEALTH,
     NEW,
     NOW,
     OLD,
-    a_group,
+    SUSPENDED,
     a_machine,
-    a_node,
     failing,
     look,
     ready_nodes,
@@ -48,7 +48,7 @@ def overdue(group: Group, health: HealthOptions = HEALTH, rules: Rules = NEW) ->
 def test_long_unregistered_machines_are_removed(
     target: int, min_size: int, health: HealthOptions, removed: int, kept: int
 ) -> None:
-    registry = overdue(a_group(target, GHOSTS, min_size=min_size), health)
+    registry = overdue(a_group("web", target=target, machines=GHOSTS, min_size=min_size), health)
     removals = registry.long_unregistered
     assert [one.instances for one in removals] == ([("ghost0", "ghost1", "ghost2")[:removed]] if removed else [])
     assert all(one.because_of == one.instances for one in removals)
@@ -58,20 +58,24 @@ def test_long_unregistered_machines_are_removed(
 
 
 def test_machines_that_may_still_register_are_left_alone() -> None:
-    assert look(a_group(5, GHOSTS), ready_nodes(2)).long_unregistered == ()
+    assert look(a_group("web", target=5, machines=GHOSTS), ready_nodes(2)).long_unregistered == ()
 
 
 @pytest.mark.parametrize(
     ("settings", "rules", "instances", "reason"),
     [
         pytest.param(
-            ATOMIC, NEW, ("id-n0", "id-n1", "ghost0", "ghost1", "ghost2"), Placeholder.ATOMIC, id="all or nothing"
+            ATOMIC,
+            NEW,
+            ("test://n0", "test://n1", "ghost0", "ghost1", "ghost2"),
+            Placeholder.ATOMIC,
+            id="all or nothing",
         ),
         pytest.param(PARTIAL, NEW, None, None, id="which may stay incomplete"),
         pytest.param(
             PARTIAL,
             OLD,
-            ("id-n0", "id-n1", "ghost0", "ghost1", "ghost2"),
+            ("test://n0", "test://n1", "ghost0", "ghost1", "ghost2"),
             Placeholder.ATOMIC,
             id="which 1.31 did not know",
         ),
@@ -80,7 +84,7 @@ def test_machines_that_may_still_register_are_left_alone() -> None:
 def test_all_or_nothing_groups(
     settings: GroupSettings, rules: Rules, instances: tuple[str, ...] | None, reason: Placeholder | None
 ) -> None:
-    removals = overdue(a_group(5, GHOSTS, settings=settings), rules=rules).long_unregistered
+    removals = overdue(a_group("web", target=5, machines=GHOSTS, settings=settings), rules=rules).long_unregistered
     if instances is None:
         assert removals == ()
     else:
@@ -93,20 +97,24 @@ def test_all_or_nothing_groups(
     ("settings", "nodes", "instances"),
     [
         pytest.param(GroupSettings(), 2, ("e0", "e1"), id="the failed ones"),
-        pytest.param(ATOMIC, 2, ("id-n0", "id-n1", "e0", "e1"), id="everything where all or nothing"),
+        pytest.param(ATOMIC, 2, ("test://n0", "test://n1", "e0", "e1"), id="everything where all or nothing"),
         pytest.param(PARTIAL, 2, None, id="nothing where it may stay incomplete"),
         pytest.param(PARTIAL, 0, ("e0", "e1"), id="unless all of them failed"),
     ],
 )
 def test_failed_creations_are_deleted(settings: GroupSettings, nodes: int, instances: tuple[str, ...] | None) -> None:
     health = HealthOptions(force_delete_failed_nodes=True)
-    registry = look(a_group(4, failing("e0", "e1"), settings=settings, min_size=4), ready_nodes(nodes), health=health)
+    registry = look(
+        a_group("web", target=4, machines=failing("e0", "e1"), settings=settings, min_size=4),
+        ready_nodes(nodes),
+        health=health,
+    )
     assert [one.instances for one in registry.failed_creations] == ([] if instances is None else [instances])
     assert all(one.force for one in registry.failed_creations)
 
 
 def observe(target: int, nodes: int, memory: Memory | None, at_s: float) -> Registry:
-    return look(a_group(target), ready_nodes(nodes), memory=memory, now=NOW.later(at_s))
+    return look(a_group("web", target=target), ready_nodes(nodes), memory=memory, now=NOW.later(at_s))
 
 
 @pytest.mark.parametrize(
@@ -141,32 +149,37 @@ def test_targets_are_never_raised() -> None:
 
 
 def test_unregistered_machines_explain_a_difference() -> None:
-    registry = look(a_group(5, GHOSTS), ready_nodes(2))
+    registry = look(a_group("web", target=5, machines=GHOSTS), ready_nodes(2))
     assert registry.memory.incorrect_sizes == {}
 
 
 def test_a_target_is_not_lowered_below_the_machines_that_exist() -> None:
-    group = a_group(7, [a_machine("ghost")])
+    group = a_group("web", target=7, machines=[a_machine("ghost")])
     memory = look(group, ready_nodes(2)).memory
     registry = look(group, ready_nodes(2), memory=memory, now=NOW.later(901))
     assert registry.size_fixes == (SizeFix("web", 4),)
 
 
 def test_nor_below_those_that_failed_which_are_deleted_by_themselves() -> None:
-    group = a_group(4, failing("dud"))
+    group = a_group("web", target=4, machines=failing("dud"))
     memory = look(group, ready_nodes(2)).memory
     assert look(group, ready_nodes(2), memory=memory, now=NOW.later(901)).size_fixes == (SizeFix("web", 1),)
-    group = a_group(3, failing("dud"))
+    group = a_group("web", target=3, machines=failing("dud"))
     memory = look(group, ready_nodes(2)).memory
     assert look(group, ready_nodes(2), memory=memory, now=NOW.later(901)).size_fixes == ()
 
 
 def test_the_group_s_own_provision_time_holds_for_sizes() -> None:
-    group = a_group(5, settings=GroupSettings(max_node_provision_time_s=60.0))
+    group = a_group("web", target=5, settings=GroupSettings(max_node_provision_time_s=60.0))
     memory = look(group, ready_nodes(3)).memory
     assert look(group, ready_nodes(3), memory=memory, now=NOW.later(61)).size_fixes == (SizeFix("web", 2),)
 
 
 def test_nodes_count_for_the_size_whatever_their_state() -> None:
-    nodes = [*ready_nodes(1), *unready_nodes(1), a_node("late", ready=False, age_s=5), a_node("s", suspended=True)]
-    assert look(a_group(4), nodes).memory.incorrect_sizes == {}
+    nodes = [
+        *ready_nodes(1),
+        *unready_nodes(1),
+        a_node("late", ready=False, created=NOW.wall - 5),
+        a_node("s", conditions=[SUSPENDED]),
+    ]
+    assert look(a_group("web", target=4), nodes).memory.incorrect_sizes == {}

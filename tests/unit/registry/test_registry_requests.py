@@ -8,15 +8,15 @@ from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.requests import AcceptableRange, doubted, with_increase
 from autoscaler.registry.state import recalculated
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, State
+from tests.builders import a_group, a_node
 from tests.unit.registry.pieces import (
     HEALTH,
     NEW,
     NOW,
     OLD,
     STOCK_OUT,
-    a_group,
+    SUSPENDED,
     a_machine,
-    a_node,
     failing,
     look,
     ready_nodes,
@@ -82,21 +82,26 @@ def refused(memory: Memory) -> Memory:
     ],
 )
 def test_upcoming(rules: Rules, memory: Memory, target: int, upcoming: int, scaling_up: bool) -> None:
-    registry = look(a_group(target), ready_nodes(2), memory=memory, rules=rules)
+    registry = look(a_group("web", target=target), ready_nodes(2), memory=memory, rules=rules)
     state = state_of(registry)
     assert (state.upcoming, state.scaling_up) == (upcoming, scaling_up)
     assert registry.upcoming == ({"web": upcoming} if upcoming else {})
 
 
 def test_upcoming_counts_what_is_not_started_unregistered_or_not_there_yet() -> None:
-    nodes = [*ready_nodes(2), *unready_nodes(1), a_node("asleep", suspended=True), a_node("late", ready=False, age_s=5)]
-    registry = look(a_group(8, [a_machine("booting")]), nodes, memory=asked_for(4))
+    nodes = [
+        *ready_nodes(2),
+        *unready_nodes(1),
+        a_node("asleep", conditions=[SUSPENDED]),
+        a_node("late", ready=False, created=NOW.wall - 5),
+    ]
+    registry = look(a_group("web", target=8, machines=[a_machine("booting")]), nodes, memory=asked_for(4))
     assert registry.upcoming == {"web": 4}
     assert registry.upcoming_registered == {"web": ("late",)}
 
 
 def test_long_unregistered_machines_are_not_upcoming() -> None:
-    group = a_group(3, [a_machine("ghost")])
+    group = a_group("web", target=3, machines=[a_machine("ghost")])
     memory = look(group, ready_nodes(1), rules=OLD).memory
     registry = look(group, ready_nodes(1), memory=memory, now=NOW.later(901), rules=OLD)
     assert registry.upcoming == {"web": 1}
@@ -110,7 +115,7 @@ def test_long_unregistered_machines_are_not_upcoming() -> None:
     ],
 )
 def test_a_scale_up_is_finished(rules: Rules, finished: bool) -> None:
-    group = a_group(2, [a_machine("ghost")])
+    group = a_group("web", target=2, machines=[a_machine("ghost")])
     memory = scaled_up(look(group, ready_nodes(1)).memory, "web", 1, NOW.later(800), 900.0)
     registry = look(group, ready_nodes(1), memory=memory, now=NOW.later(901), rules=rules)
     assert ("web" not in registry.memory.scale_ups) is finished
@@ -120,12 +125,12 @@ def test_a_scale_up_is_finished(rules: Rules, finished: bool) -> None:
 @pytest.mark.parametrize("rules", [NEW, OLD], ids=["newest rules", "rules of 1.31"])
 def test_a_scale_up_goes_on_while_a_node_has_not_started(rules: Rules) -> None:
     nodes = [*ready_nodes(1), *unready_nodes(1, age_s=5)]
-    registry = look(a_group(2), nodes, memory=asked_for(1), now=NOW.later(70), rules=rules)
+    registry = look(a_group("web", target=2), nodes, memory=asked_for(1), now=NOW.later(70), rules=rules)
     assert state_of(registry).scaling_up
 
 
 def test_a_finished_scale_up_is_reported_and_not_backed_off() -> None:
-    registry = look(a_group(2), ready_nodes(2), memory=asked_for(1), now=NOW.later(70))
+    registry = look(a_group("web", target=2), ready_nodes(2), memory=asked_for(1), now=NOW.later(70))
     (occurrence,) = registry.occurrences
     assert (occurrence.incident, occurrence.nodes, occurrence.lasted_s) == (Incident.SCALE_UP_FINISHED, 1, 70)
     assert state_of(registry).may_scale_up
@@ -136,7 +141,7 @@ def test_a_finished_scale_up_is_reported_and_not_backed_off() -> None:
     [pytest.param(900, False, id="at the last moment"), pytest.param(900.5, True, id="just after")],
 )
 def test_a_scale_up_times_out(waited_s: float, times_out: bool) -> None:
-    registry = look(a_group(3), ready_nodes(1), memory=asked_for(2), now=NOW.later(waited_s))
+    registry = look(a_group("web", target=3), ready_nodes(1), memory=asked_for(2), now=NOW.later(waited_s))
     assert bool(registry.timed_out) is times_out
     assert ("web" in registry.memory.scale_ups) is not times_out
     assert (state_of(registry).backoff is not None) is times_out
@@ -144,7 +149,7 @@ def test_a_scale_up_times_out(waited_s: float, times_out: bool) -> None:
 
 
 def test_a_time_out_is_a_failure_with_a_code() -> None:
-    registry = look(a_group(3), ready_nodes(1), memory=asked_for(2), now=NOW.later(1000))
+    registry = look(a_group("web", target=3), ready_nodes(1), memory=asked_for(2), now=NOW.later(1000))
     (occurrence,) = registry.occurrences
     assert occurrence.incident is Incident.SCALE_UP_TIMED_OUT
     assert occurrence.error is not None
@@ -170,7 +175,7 @@ def test_a_timed_out_scale_up_is_reverted(
     target: int, machines: list[Instance], nodes: list[object], rules: Rules, revert: int
 ) -> None:
     registry = look(
-        a_group(target, machines),
+        a_group("web", target=target, machines=machines),
         nodes,  # type: ignore[arg-type]
         memory=asked_for(5),
         now=NOW.later(1000),
@@ -185,14 +190,14 @@ def test_a_timed_out_scale_up_is_reverted(
     [pytest.param(NEW, False, id="not without a template"), pytest.param(OLD, True, id="always in 1.31")],
 )
 def test_groups_without_template_are_backed_off(rules: Rules, backed_off: bool) -> None:
-    registry = look(a_group(3), memory=asked_for(2), now=NOW.later(1000), rules=rules, templated=())
+    registry = look(a_group("web", target=3), memory=asked_for(2), now=NOW.later(1000), rules=rules, templated=())
     assert (state_of(registry).backoff is not None) is backed_off
     assert len(registry.timed_out) == 1
 
 
 def test_a_request_of_a_vanished_group_is_dropped_silently() -> None:
     memory = scaled_up(born(NOW), "gone", 2, NOW, 900.0)
-    registry = look(a_group(0), memory=memory, now=NOW.later(1000))
+    registry = look(a_group("web", target=0), memory=memory, now=NOW.later(1000))
     assert registry.memory.scale_ups == {}
     assert registry.occurrences == ()
 
@@ -203,12 +208,12 @@ def test_a_request_of_a_vanished_group_is_dropped_silently() -> None:
 )
 def test_ranges_allow_for_what_is_on_the_way(at_s: float, most: int) -> None:
     memory = deletion_started(asked_for(2), "web", "n9", NOW)
-    registry = look(a_group(3), ready_nodes(1), memory=memory, now=NOW.later(at_s))
+    registry = look(a_group("web", target=3), ready_nodes(1), memory=memory, now=NOW.later(at_s))
     assert state_of(registry).acceptable == AcceptableRange(min_nodes=1, max_nodes=most, target=3)
 
 
 def test_long_unregistered_machines_are_not_expected_to_work() -> None:
-    group = a_group(4, [a_machine("ghost")])
+    group = a_group("web", target=4, machines=[a_machine("ghost")])
     memory = look(group, ready_nodes(3)).memory
     registry = look(group, ready_nodes(3), memory=memory, now=NOW.later(901))
     assert state_of(registry).acceptable == AcceptableRange(min_nodes=3, max_nodes=4, target=4)
@@ -231,22 +236,22 @@ def test_long_unregistered_machines_are_not_expected_to_work() -> None:
 def test_health_of_a_group(ready: int, unready: int, target: int, memory: Memory, healthy: bool) -> None:
     nodes = [*ready_nodes(ready), *unready_nodes(unready)]
     strangers = ready_nodes(50, "stranger")
-    state = state_of(look(a_group(target), nodes, memory=memory, strangers=strangers))
+    state = state_of(look(a_group("web", target=target), nodes, memory=memory, strangers=strangers))
     assert (state.healthy, state.may_scale_up) == (healthy, healthy)
 
 
 def test_nodes_that_have_not_started_widen_the_share() -> None:
     nodes = [*ready_nodes(1), *unready_nodes(9, age_s=5)]
-    assert state_of(look(a_group(5), nodes)).healthy
+    assert state_of(look(a_group("web", target=5), nodes)).healthy
 
 
 def test_suspended_nodes_count_as_working_for_the_group() -> None:
-    nodes = [a_node(f"s{number}", suspended=True) for number in range(6)]
-    assert state_of(look(a_group(6), nodes)).healthy
+    nodes = [a_node(f"s{number}", conditions=[SUSPENDED]) for number in range(6)]
+    assert state_of(look(a_group("web", target=6), nodes)).healthy
 
 
 def test_failed_creations_back_the_group_off_once() -> None:
-    group = a_group(6, failing("e0", "e1"))
+    group = a_group("web", target=6, machines=failing("e0", "e1"))
     registry = look(group, ready_nodes(2), memory=asked_for(4), now=NOW.later(30))
     (occurrence,) = registry.occurrences
     assert (occurrence.incident, occurrence.nodes, occurrence.messages) == (
@@ -266,18 +271,20 @@ def test_failed_creations_back_the_group_off_once() -> None:
 
 def test_old_backoffs_are_forgotten() -> None:
     memory = scale_up_failed(born(NOW), "web", STOCK_OUT, NOW, HEALTH)
-    assert set(look(a_group(0), memory=memory, now=NOW.later(10_800)).memory.backoffs) == {"web"}
-    assert look(a_group(0), memory=memory, now=NOW.later(10_801)).memory.backoffs == {}
+    assert set(look(a_group("web", target=0), memory=memory, now=NOW.later(10_800)).memory.backoffs) == {"web"}
+    assert look(a_group("web", target=0), memory=memory, now=NOW.later(10_801)).memory.backoffs == {}
 
 
 def test_a_scale_up_that_has_finished_is_not_to_blame_for_failed_creations() -> None:
-    registry = look(a_group(2, failing("e0")), ready_nodes(2), memory=asked_for(2), now=NOW.later(60))
+    registry = look(
+        a_group("web", target=2, machines=failing("e0")), ready_nodes(2), memory=asked_for(2), now=NOW.later(60)
+    )
     assert [one.incident for one in registry.occurrences] == [Incident.SCALE_UP_FINISHED]
     assert registry.memory.backoffs == {}
 
 
 def test_a_group_that_is_not_scaling_up_is_not_backed_off_for_failed_creations() -> None:
-    registry = look(a_group(4, failing("e0", "e1")), ready_nodes(2))
+    registry = look(a_group("web", target=4, machines=failing("e0", "e1")), ready_nodes(2))
     assert registry.occurrences == ()
     assert state_of(registry).backoff is None
     assert [one.instances for one in registry.failed_creations] == [("e0", "e1")]
@@ -289,7 +296,7 @@ def test_failures_are_reported_by_cause_with_their_distinct_messages() -> None:
         *failing("c", error=InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no room in zone b")),
         *failing("d", error=InstanceError(ErrorClass.OTHER, "BAD_IMAGE", "no such image")),
     ]
-    registry = look(a_group(4, machines), memory=asked_for(4))
+    registry = look(a_group("web", target=4, machines=machines), memory=asked_for(4))
     codes = [(one.error.code, one.nodes, one.messages) for one in registry.occurrences if one.error is not None]
     assert codes == [("STOCKOUT", 3, ("no capacity", "no room in zone b")), ("BAD_IMAGE", 1, ("no such image",))]
     assert registry.memory.scale_ups == {}
@@ -299,13 +306,13 @@ def test_failures_are_reported_by_cause_with_their_distinct_messages() -> None:
 
 def test_only_machines_being_created_count_as_failed_creations() -> None:
     machines = [Instance("run", State.RUNNING, STOCK_OUT), Instance("del", State.DELETING, STOCK_OUT)]
-    registry = look(a_group(2, machines), memory=asked_for(2))
+    registry = look(a_group("web", target=2, machines=machines), memory=asked_for(2))
     assert registry.failed_creations == ()
     assert registry.occurrences == ()
 
 
 def test_recalculating_takes_the_target_that_was_read_back() -> None:
-    registry = look(a_group(6, failing("e0", "e1")), ready_nodes(4), rules=OLD)
+    registry = look(a_group("web", target=6, machines=failing("e0", "e1")), ready_nodes(4), rules=OLD)
     assert registry.upcoming == {"web": 2}
     after = recalculated(registry, registry.memory, {"web": 4}, health=HEALTH, rules=OLD)
     assert after.upcoming == {}
@@ -313,7 +320,7 @@ def test_recalculating_takes_the_target_that_was_read_back() -> None:
 
 
 def test_recalculating_forgets_removed_machines() -> None:
-    group = a_group(5, [a_machine("ghost")])
+    group = a_group("web", target=5, machines=[a_machine("ghost")])
     memory = look(group, ready_nodes(2), rules=OLD).memory
     registry = look(group, ready_nodes(2), memory=memory, now=NOW.later(901), rules=OLD)
     assert registry.upcoming == {"web": 2}
@@ -324,7 +331,7 @@ def test_recalculating_forgets_removed_machines() -> None:
 
 
 def test_recalculating_shows_a_scale_up_of_this_pass() -> None:
-    registry = look(a_group(2), ready_nodes(2))
+    registry = look(a_group("web", target=2), ready_nodes(2))
     memory = scaled_up(registry.memory, "web", 3, NOW, 900.0)
     after = recalculated(registry, memory, {"web": 5}, health=HEALTH, rules=NEW)
     assert (after.upcoming, state_of(after).scaling_up) == ({"web": 3}, True)
@@ -333,7 +340,7 @@ def test_recalculating_shows_a_scale_up_of_this_pass() -> None:
 def test_groups_keep_their_own_provision_time() -> None:
     memory = asked_for(1, provision_time_s=60.0)
     settings = GroupSettings(max_node_provision_time_s=60.0)
-    registry = look(a_group(1, settings=settings), memory=memory, now=NOW.later(61))
+    registry = look(a_group("web", target=1, settings=settings), memory=memory, now=NOW.later(61))
     assert len(registry.timed_out) == 1
 
 
@@ -350,7 +357,7 @@ def test_groups_keep_their_own_provision_time() -> None:
 def test_machines_that_somebody_else_asked_for_are_on_their_way(
     rules: Rules, known_target: int | None, expected: int
 ) -> None:
-    registry = look(a_group(target=3), rules=rules, known_target=known_target)
+    registry = look(a_group("web", target=3), rules=rules, known_target=known_target)
     request = registry.memory.scale_ups.get("web")
     assert (0 if request is None else request.increase) == expected
     assert registry.groups["web"].upcoming == (3 if expected or rules is OLD else 0)
@@ -358,5 +365,5 @@ def test_machines_that_somebody_else_asked_for_are_on_their_way(
 
 def test_what_we_asked_for_ourselves_is_not_expected_twice() -> None:
     memory = scaled_up(born(NOW), "web", 2, NOW, 900.0)
-    registry = look(a_group(target=2), memory=memory, known_target=0)
+    registry = look(a_group("web", target=2), memory=memory, known_target=0)
     assert registry.memory.scale_ups["web"].increase == 2

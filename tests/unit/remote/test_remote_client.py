@@ -16,10 +16,9 @@ from autoscaler.remote.client import GrpcExpanderClient
 from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES, FieldNumbers
 from autoscaler.sandbox.apiserver.protobuf import decode
 from autoscaler.scaleup.option import Option
-from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
 from cloudprovider.protobuf import wire
-from tests.builders import a_node, a_pod
+from tests.builders import a_group, a_node, a_pod
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 from tests.unit.remote.server import CERTIFICATE, ExpanderServer, response
 
@@ -62,8 +61,7 @@ def connect() -> Iterator[Connect]:
 
 
 def options() -> list[Option]:
-    groups = [Group(id=name, min_size=0, max_size=9, target_size=0) for name in ("web", "gpu")]
-    return [Option(group=group, template=NODES[group.id], nodes=2, pods=(POD,)) for group in groups]
+    return [Option(group=a_group(name), template=template, nodes=2, pods=(POD,)) for name, template in NODES.items()]
 
 
 def an_object(kind: str, message: bytes) -> Any:

@@ -122,8 +122,7 @@ def reasons(update: UnneededNodes) -> dict[str, UnremovableReason]:
 
 def group_with(group_id: str = "g", *, target: int, min_size: int = 0, **settings: Any) -> Group:
     """A group with overrides of flags."""
-    group = a_group(group_id, min_size=min_size, max_size=100, target=target)
-    return msgspec.structs.replace(group, settings=GroupSettings(**settings))
+    return a_group(group_id, min_size=min_size, max_size=100, target=target, settings=GroupSettings(**settings))
 
 
 def a_removal(

@@ -21,7 +21,7 @@ from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.tie_break import dice
 from cloudprovider.interface import GroupSettings
-from tests.builders import a_node, a_pod, a_situation, a_template, replicas
+from tests.builders import a_group, a_node, a_pod, a_situation, a_template, an_option, replicas
 
 
 class TemplatePrices:
@@ -37,16 +37,6 @@ class TemplatePrices:
         return None
 
 
-def an_option(name: str, nodes: int, pods: int, price: float | None = None, **group: object) -> Option:
-    settings = GroupSettings(zero_or_max_node_scaling=bool(group.get("whole")))
-    return Option(
-        group=Group(id=name, min_size=0, max_size=9, target_size=4, node_price=price, settings=settings),
-        template=a_template(a_node(name)),
-        nodes=nodes,
-        pods=tuple(replicas(a_pod(), pods)),
-    )
-
-
 def best(*options: Option, **known: float) -> list[str]:
     return [option.group.id for option in CostExpander(TemplatePrices(**known)).best(options)]
 
@@ -54,9 +44,9 @@ def best(*options: Option, **known: float) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "kept"),
     [
-        pytest.param([an_option("a", 2, 10, 1.0), an_option("b", 1, 4, 1.0)], ["a"], id="by the pod"),
-        pytest.param([an_option("a", 2, 4, 1.0), an_option("b", 1, 2, 1.0)], ["a", "b"], id="ties stay"),
-        pytest.param([an_option("a", 1, 1), an_option("b", 9, 1, 9.0)], ["b"], id="no price, no comparison"),
+        pytest.param([an_option("a", 2, 10, price=1.0), an_option("b", 1, 4, price=1.0)], ["a"], id="by the pod"),
+        pytest.param([an_option("a", 2, 4, price=1.0), an_option("b", 1, 2, price=1.0)], ["a", "b"], id="ties stay"),
+        pytest.param([an_option("a", 1, 1), an_option("b", 9, 1, price=9.0)], ["b"], id="no price, no comparison"),
         pytest.param([an_option("a", 1, 1), an_option("b", 9, 1)], ["a", "b"], id="no prices at all"),
         pytest.param([], [], id="nothing"),
     ],
@@ -66,14 +56,15 @@ def test_the_lowest_price_for_a_pod_stays(options: list[Option], kept: list[str]
 
 
 def test_a_group_without_a_price_of_its_own_costs_what_its_template_does() -> None:
-    assert best(an_option("a", 1, 1), an_option("b", 1, 1, 0.5), a=0.4) == ["a"]
-    assert best(an_option("a", 1, 1, 0.6), an_option("b", 1, 1, 0.5), a=0.4) == ["b"]
+    assert best(an_option("a", 1, 1), an_option("b", 1, 1, price=0.5), a=0.4) == ["a"]
+    assert best(an_option("a", 1, 1, price=0.6), an_option("b", 1, 1, price=0.5), a=0.4) == ["b"]
 
 
 def test_a_group_that_grows_at_once_is_paid_for_the_room_it_has() -> None:
     cost = CostExpander(TemplatePrices())
-    assert cost.price(an_option("a", 9, 1, 1.0, whole=True)) == 5.0
-    assert cost.price(an_option("a", 9, 1, 1.0)) == 9.0
+    whole = GroupSettings(zero_or_max_node_scaling=True)
+    assert cost.price(an_option("a", 9, price=1.0, target=4, max_size=9, settings=whole)) == 5.0
+    assert cost.price(an_option("a", 9, price=1.0, target=4, max_size=9)) == 9.0
 
 
 def planned(*groups: Group, pods: int, cpu: str = "2") -> ScaleUpPlan:
@@ -87,8 +78,8 @@ def planned(*groups: Group, pods: int, cpu: str = "2") -> ScaleUpPlan:
 
 
 def test_a_group_of_unknown_price_grows_only_where_no_other_is_left() -> None:
-    unpriced = Group(id="odd", min_size=0, max_size=9, target_size=0)
-    dear = Group(id="dear", min_size=0, max_size=2, target_size=0, node_price=99.0)
+    unpriced = a_group("odd", max_size=9)
+    dear = a_group("dear", max_size=2, price=99.0)
     few, many, alone = planned(unpriced, dear, pods=4), planned(unpriced, dear, pods=8), planned(unpriced, pods=2)
     assert [(one.group, one.delta) for one in few.increases] == [("dear", 2)]
     assert [(one.group, one.delta) for one in many.increases] == [("dear", 2), ("odd", 2)]
@@ -96,7 +87,9 @@ def test_a_group_of_unknown_price_grows_only_where_no_other_is_left() -> None:
 
 
 def candidate(price: float, *pods_by_group: tuple[str, int]) -> Combination:
-    return Combination(tuple(PackedOption(an_option(name, 1, pods, 1.0), ()) for name, pods in pods_by_group), price)
+    return Combination(
+        tuple(PackedOption(an_option(name, 1, pods, price=1.0), ()) for name, pods in pods_by_group), price
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import Requests
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.scaleup.choice import ExpanderStep
@@ -23,22 +22,13 @@ from autoscaler.scaleup.expander import (
 )
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.priority import PriorityWarning
-from autoscaler.snapshot.groups import Group
-from autoscaler.snapshot.template import Template
 from autoscaler.tie_break import dice
+from tests.builders import a_node, a_pod, an_option
 
 GIB = 1 << 30
-POD = PodClass(requests={"cpu": 1000, "memory": 2 * GIB}, container_requests={"cpu": 500, "memory": 2 * GIB})
-
-
-def an_option(name: str, nodes: int = 1, pods: int = 1, cpu: int = 4000, gib: int = 16, cls: PodClass = POD) -> Option:
-    node = Node(name=name, capacity={"cpu": cpu, "memory": gib * GIB}, allocatable={"cpu": 1, "memory": 1})
-    return Option(
-        group=Group(id=name, min_size=0, max_size=9, target_size=0),
-        template=Template(node),
-        nodes=nodes,
-        pods=tuple(Pod(name=f"p{i}", cls=cls) for i in range(pods)),
-    )
+POD = a_pod(cpu="500m", memory="2Gi", spec={"initContainers": [{"resources": {"requests": {"cpu": "1"}}}]})
+"""Asks for one CPU to start, and for half of one from then on."""
+MODEST = a_node(allocatable={"cpu": "1m", "memory": "1"})
 
 
 def best(expander: Expander, *options: Option) -> list[str]:
@@ -55,8 +45,13 @@ def best(expander: Expander, *options: Option) -> list[str]:
         pytest.param(
             LeastNodes(), [an_option("a", nodes=0), an_option("b", nodes=2)], ["b"], id="no nodes is no offer"
         ),
-        pytest.param(LeastWaste(), [an_option("a", pods=1), an_option("b", pods=2)], ["b"], id="less waste"),
-        pytest.param(LeastWaste(), [an_option("a", pods=2), an_option("b", pods=2)], ["a", "b"], id="as much waste"),
+        pytest.param(LeastWaste(), [an_option("a", pod=POD), an_option("b", pods=2, pod=POD)], ["b"], id="less waste"),
+        pytest.param(
+            LeastWaste(),
+            [an_option("a", pods=2, pod=POD), an_option("b", pods=2, pod=POD)],
+            ["a", "b"],
+            id="as much waste",
+        ),
     ],
 )
 def test_simple_expanders(expander: Expander, options: list[Option], kept: list[str]) -> None:
@@ -74,13 +69,17 @@ def test_of_nothing_comes_nothing(expander: Expander) -> None:
     ("option", "plain", "waste"),
     [
         # 8 cores and 32 GiB for 5 pods of 1 core and 2 GiB: 3/8 + 22/32.
-        pytest.param(an_option("a", nodes=2, pods=5), False, 0.375 + 0.6875, id="two nodes, half used"),
+        pytest.param(
+            an_option("a", nodes=2, pods=5, pod=POD, node=MODEST), False, 0.375 + 0.6875, id="two nodes, half used"
+        ),
         # 8 cores and 16 GiB for the same: 3/8 + 6/16.
-        pytest.param(an_option("a", pods=5, cpu=8000), False, 0.375 + 0.375, id="one larger node"),
+        pytest.param(an_option("a", pods=5, pod=POD, node=a_node(cpu="8")), False, 0.375 + 0.375, id="one larger node"),
         # Plain containers ask for half a core each: 5.5/8 + 22/32.
-        pytest.param(an_option("a", nodes=2, pods=5), True, 0.6875 + 0.6875, id="plain containers only"),
-        pytest.param(an_option("a", pods=4, gib=8), False, 0.0, id="nothing is wasted"),
-        pytest.param(an_option("a", pods=0, cpu=0, gib=0), False, 0.0, id="a node of nothing wastes nothing"),
+        pytest.param(an_option("a", nodes=2, pods=5, pod=POD), True, 0.6875 + 0.6875, id="plain containers only"),
+        pytest.param(an_option("a", pods=4, pod=POD, node=a_node(memory="8Gi")), False, 0.0, id="nothing is wasted"),
+        pytest.param(
+            an_option("a", pods=0, node=a_node(cpu="0", memory="0")), False, 0.0, id="a node of nothing wastes nothing"
+        ),
     ],
 )
 def test_waste_goes_by_capacity(option: Option, plain: bool, waste: float) -> None:
@@ -144,9 +143,9 @@ def test_warnings_of_the_priority_expander_are_handed_on() -> None:
 
 def test_rules_decide_what_least_waste_counts() -> None:
     # Of 4 cores and 8 GiB four pods use all, or half the cores going by their plain containers.
-    heavy_start = an_option("a", pods=4, gib=8)
+    heavy_start = an_option("a", pods=4, pod=POD, node=a_node(memory="8Gi"))
     # Three pods use 3 of 4 cores and all of 6 GiB either way.
-    steady = an_option("b", pods=3, gib=6, cls=PodClass(requests=POD.requests, container_requests=POD.requests))
+    steady = an_option("b", pods=3, pod=a_pod(cpu="1", memory="2Gi"), node=a_node(memory="6Gi"))
     new = build_chain(("least-waste",), supplies())
     old = build_chain(("least-waste",), supplies(rules=Rules(least_waste_plain_containers=True)))
     assert new.choose([heavy_start, steady]).option is heavy_start

@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scaleup.grpc_expander import GrpcExpander
 from autoscaler.scaleup.option import Option
-from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
+from tests.builders import an_option
 
 ASKED = ("a", "b", "c")
 
@@ -29,15 +27,7 @@ class Says:
 
 
 def options(*names: str) -> list[Option]:
-    return [
-        Option(
-            group=Group(id=name, min_size=0, max_size=9, target_size=0),
-            template=Template(Node(name=name)),
-            nodes=1,
-            pods=(Pod(name="p", cls=PodClass()),),
-        )
-        for name in names
-    ]
+    return [an_option(name) for name in names]
 
 
 def kept(remote: Says, *, empty_declines: bool = True) -> tuple[str, ...]:

@@ -1,5 +1,3 @@
-from collections.abc import Mapping
-
 import pytest
 
 from autoscaler.config.rules import Rules
@@ -19,6 +17,7 @@ from autoscaler.snapshot.contribution import (
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import NodeTemplate
+from tests.builders import a_group, a_node
 
 GIB = 1 << 30
 LABEL = "gpu-type"
@@ -27,55 +26,35 @@ VENDORS = gpu_resources(Rules())
 T4S = ResourceLimits(gpu_total=(GpuRange("t4", 0, 8),))
 
 
-def a_node(
-    name: str = "n",
-    cpu: int = 4000,
-    gib: int = 16,
-    labels: Mapping[str, str] | None = None,
-    allocatable: Mapping[str, int] | None = None,
-) -> Node:
-    return Node(
-        name=name,
-        labels=labels or {},
-        capacity={"cpu": cpu, "memory": gib * GIB},
-        allocatable=allocatable or {},
-    )
-
-
-def a_group(name: str, target: int = 0, capacity: Mapping[str, str] | None = None) -> Group:
-    template = None if capacity is None else NodeTemplate(capacity=capacity)
-    return Group(id=name, min_size=0, max_size=100, target_size=target, template=template)
-
-
 @pytest.mark.parametrize(
     ("node", "group", "expected"),
     [
         pytest.param(a_node(), None, Contribution(4, 16 * GIB), id="cores and bytes of the capacity"),
-        pytest.param(a_node(cpu=3001), None, Contribution(4, 16 * GIB), id="cores are rounded up"),
+        pytest.param(a_node(cpu="3001m"), None, Contribution(4, 16 * GIB), id="cores are rounded up"),
         pytest.param(
-            a_node(labels={LABEL: "t4"}, allocatable={"nvidia.com/gpu": 2}),
+            a_node(labels={LABEL: "t4"}, allocatable={"nvidia.com/gpu": "2"}),
             None,
             Contribution(4, 16 * GIB, "t4", 2),
             id="GPUs that pods can get",
         ),
         pytest.param(
-            a_node(labels={LABEL: "mi"}, allocatable={"nvidia.com/gpu": 0, "amd.com/gpu": 8}),
+            a_node(labels={LABEL: "mi"}, allocatable={"nvidia.com/gpu": "0", "amd.com/gpu": "8"}),
             None,
             Contribution(4, 16 * GIB, "mi", 8),
             id="the first vendor that has any",
         ),
         pytest.param(
-            a_node(allocatable={"nvidia.com/gpu": 2}), None, Contribution(4, 16 * GIB), id="not without the label"
+            a_node(allocatable={"nvidia.com/gpu": "2"}), None, Contribution(4, 16 * GIB), id="not without the label"
         ),
         pytest.param(
             a_node(labels={LABEL: "t4"}),
-            a_group("g", capacity={"nvidia.com/gpu": "4"}),
+            a_group(template=NodeTemplate(capacity={"nvidia.com/gpu": "4"})),
             Contribution(4, 16 * GIB, "t4", 4),
             id="what the cloud promises while drivers are missing",
         ),
         pytest.param(
             a_node(labels={LABEL: "t4"}),
-            a_group("g", capacity={"cpu": "4"}),
+            a_group(template=NodeTemplate(capacity={"cpu": "4"})),
             Contribution(4, 16 * GIB, "t4", 0),
             id="a cloud that promises none has none",
         ),
@@ -84,13 +63,13 @@ def a_group(name: str, target: int = 0, capacity: Mapping[str, str] | None = Non
         ),
         pytest.param(
             a_node(labels={LABEL: "t4"}),
-            a_group("g"),
+            a_group(),
             Contribution(4, 16 * GIB, "t4", None),
             id="nor where the cloud cannot",
         ),
         pytest.param(
             a_node(labels={LABEL: "t4"}),
-            a_group("g", capacity={"nvidia.com/gpu": "many"}),
+            a_group(template=NodeTemplate(capacity={"nvidia.com/gpu": "many"})),
             Contribution(4, 16 * GIB, "t4", None),
             id="nor where its answer makes no sense",
         ),
@@ -101,10 +80,10 @@ def test_what_a_node_adds(node: Node, group: Group | None, expected: Contributio
 
 
 def test_vendors_depend_on_the_rules() -> None:
-    node = a_node(labels={LABEL: "mi"}, allocatable={"amd.com/gpu": 8})
+    node = a_node(labels={LABEL: "mi"}, allocatable={"amd.com/gpu": "8"})
     old = gpu_resources(Rules(all_gpu_vendors=False))
     assert old == ("nvidia.com/gpu", "microsoft.com/directx")
-    assert contribution(node, a_group("g", capacity={}), LABEL, old).gpus == 0
+    assert contribution(node, a_group(template=NodeTemplate(capacity={})), LABEL, old).gpus == 0
 
 
 @pytest.mark.parametrize(
@@ -112,8 +91,10 @@ def test_vendors_depend_on_the_rules() -> None:
     [
         pytest.param(a_node(), LABEL, False, False, id="an ordinary node"),
         pytest.param(a_node(labels={LABEL: "t4"}), LABEL, True, True, id="promised only"),
-        pytest.param(a_node(labels={LABEL: "t4"}, allocatable={"amd.com/gpu": 1}), LABEL, True, False, id="delivered"),
-        pytest.param(a_node(allocatable={"nvidia.com/gpu": 1}), "", True, False, id="delivered without a label"),
+        pytest.param(
+            a_node(labels={LABEL: "t4"}, allocatable={"amd.com/gpu": "1"}), LABEL, True, False, id="delivered"
+        ),
+        pytest.param(a_node(allocatable={"nvidia.com/gpu": "1"}), "", True, False, id="delivered without a label"),
         pytest.param(a_node(labels={"": "x"}), "", False, False, id="a provider that names no label"),
     ],
 )
@@ -174,9 +155,9 @@ def test_messages_are_those_of_cluster_autoscaler() -> None:
 
 
 OPTIONS = ResourceLimits(cores_total=Range(0, 100), memory_total=Range(0, 1000))
-WEB = Template(a_node("t", cpu=8000, gib=32))
-GROUPS = Groups((a_group("web", target=5),), {"n1": "web"}, gpu_label=LABEL)
-NODES = (a_node("n1"), a_node("n2", cpu=1500), a_node("vk", labels={"type": "virtual-kubelet"}))
+WEB = Template(a_node("t", cpu="8", memory="32Gi"))
+GROUPS = Groups((a_group("web", max_size=100, target=5),), {"n1": "web"}, gpu_label=LABEL)
+NODES = (a_node("n1"), a_node("n2", cpu="1500m"), a_node("vk", labels={"type": "virtual-kubelet"}))
 
 
 def test_in_use_are_nodes_and_upcoming_nodes() -> None:
@@ -204,7 +185,7 @@ def test_a_maximum_of_zero_is_no_limit() -> None:
 
 @pytest.mark.parametrize("target", [0, 5], ids=["an empty group too", "a group with nodes"])
 def test_a_group_without_template_stops_everything_where_targets_count(target: int) -> None:
-    groups = Groups((a_group("web", target=target),))
+    groups = Groups((a_group("web", max_size=100, target=target),))
     assert allowance(OPTIONS, TARGETS, groups, {}, ()) == Uncountable("web")
 
 
@@ -214,8 +195,8 @@ def test_a_group_without_template_stops_nothing_where_nodes_count() -> None:
 
 def test_gpus_are_counted_by_type() -> None:
     nodes = [
-        a_node("n1", labels={LABEL: "t4"}, allocatable={"nvidia.com/gpu": 2}),
-        a_node("n2", labels={LABEL: "a100"}, allocatable={"nvidia.com/gpu": 4}),
+        a_node("n1", labels={LABEL: "t4"}, allocatable={"nvidia.com/gpu": "2"}),
+        a_node("n2", labels={LABEL: "a100"}, allocatable={"nvidia.com/gpu": "4"}),
     ]
     found = allowance(T4S, Rules(), GROUPS, {}, nodes)
     assert isinstance(found, Allowance)

@@ -1,17 +1,17 @@
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from autoscaler.objects.node import Node, Taint
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import Pod
 from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import PriceExpander, ProviderPrices, preferred_cpu_milli
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
-from autoscaler.snapshot.groups import Group
-from autoscaler.snapshot.template import Template
 from cloudprovider.interface import NodeTemplate, ProviderError, TaintSpec
+from tests.builders import a_node, a_pod, an_option
 
 GIB = 1 << 30
 CORE_HOUR, GIB_HOUR = 0.03, 0.004
@@ -34,25 +34,12 @@ class ListPrices:
         return cpu / 1000 * CORE_HOUR + requests.get("memory", 0) / GIB * GIB_HOUR
 
 
-SMALL = PodClass(requests={"cpu": 9999}, container_requests={"cpu": 500, "memory": GIB})
+SMALL = a_pod(cpu="500m", memory="1Gi", spec={"initContainers": [{"resources": {"requests": {"cpu": "9999m"}}}]})
 
 
-def an_option(
-    name: str,
-    nodes: int = 1,
-    pods: int = 4,
-    cpu: int = 8000,
-    cls: PodClass = SMALL,
-    labels: Mapping[str, str] | None = None,
-    allocatable: Mapping[str, int] | None = None,
-) -> Option:
-    node = Node(name=name, labels=labels or {}, capacity={"cpu": cpu}, allocatable=allocatable or {})
-    return Option(
-        group=Group(id=name, min_size=0, max_size=9, target_size=0),
-        template=Template(node),
-        nodes=nodes,
-        pods=tuple(Pod(name=f"p{i}", cls=cls) for i in range(pods)),
-    )
+def for_four(name: str, nodes: int = 1, cpu: str = "8", *, pod: Pod = SMALL, **node: Any) -> Option:
+    """Return an option that helps four small pods."""
+    return an_option(name, nodes, 4, pod=pod, node=a_node(name, cpu=cpu, **node))
 
 
 def a_price(prices: ListPrices, cluster_nodes: int | None = 5, gpu_label: str = "gpu") -> PriceExpander:
@@ -63,7 +50,7 @@ def test_the_score_of_a_worked_example() -> None:
     # P = 2 nodes at 0.2 = 0.4. Four pods of half a core and 1 GiB: Q = 4 * (0.015 + 0.004) = 0.076.
     # S = 0.5 * 0.03 + 500/1024 * 0.004 = 0.016953125. (P + S) / (Q + S) = 4.485627.
     # In a cluster of 5 nodes 2 cores suit best: unfit = 8/2 = 4; softened = 3 * (1 - tanh(1/15)) + 1 = 3.800295.
-    score = a_price(ListPrices({"a": 0.2})).score(an_option("a", nodes=2))
+    score = a_price(ListPrices({"a": 0.2})).score(for_four("a", nodes=2))
     assert score == pytest.approx(4.485627 * 3.800295, rel=1e-6)
 
 
@@ -93,45 +80,45 @@ def chosen(price: PriceExpander, *options: Option) -> list[str]:
 
 
 def test_the_cheaper_of_two_alike_wins() -> None:
-    assert chosen(a_price(ListPrices({"a": 0.3, "b": 0.2})), an_option("a"), an_option("b")) == ["b"]
+    assert chosen(a_price(ListPrices({"a": 0.3, "b": 0.2})), for_four("a"), for_four("b")) == ["b"]
 
 
 def test_exact_ties_stay() -> None:
-    assert chosen(a_price(ListPrices({"a": 0.2, "b": 0.2})), an_option("a"), an_option("b")) == ["a", "b"]
+    assert chosen(a_price(ListPrices({"a": 0.2, "b": 0.2})), for_four("a"), for_four("b")) == ["a", "b"]
 
 
 def test_the_better_shape_wins_at_one_price() -> None:
     prices = ListPrices({"a": 0.2, "b": 0.2})
-    assert chosen(a_price(prices), an_option("a", cpu=8000), an_option("b", cpu=2000)) == ["b"]
-    assert chosen(a_price(prices), an_option("a", cpu=500), an_option("b", cpu=4000)) == ["b"]
+    assert chosen(a_price(prices), for_four("a", cpu="8"), for_four("b", cpu="2")) == ["b"]
+    assert chosen(a_price(prices), for_four("a", cpu="500m"), for_four("b", cpu="4")) == ["b"]
 
 
 def test_shape_matters_less_the_more_nodes_are_added() -> None:
     prices = ListPrices({"fit": 1.0, "unfit": 0.5})
-    few = chosen(a_price(prices), an_option("fit", nodes=1, cpu=2000), an_option("unfit", nodes=1, cpu=8000))
-    many = chosen(a_price(prices), an_option("fit", nodes=60, cpu=2000), an_option("unfit", nodes=60, cpu=8000))
+    few = chosen(a_price(prices), for_four("fit", nodes=1, cpu="2"), for_four("unfit", nodes=1, cpu="8"))
+    many = chosen(a_price(prices), for_four("fit", nodes=60, cpu="2"), for_four("unfit", nodes=60, cpu="8"))
     assert (few, many) == (["fit"], ["unfit"])
 
 
 @pytest.mark.parametrize(
     "gpu",
     [
-        pytest.param(an_option("gpu", cpu=2000, labels={"gpu": "t4"}), id="by the provider's label"),
-        pytest.param(an_option("gpu", cpu=2000, allocatable={"amd.com/gpu": 1}), id="by what pods can get"),
+        pytest.param(for_four("gpu", cpu="2", labels={"gpu": "t4"}), id="by the provider's label"),
+        pytest.param(for_four("gpu", cpu="2", allocatable={"amd.com/gpu": "1"}), id="by what pods can get"),
     ],
 )
 def test_gpu_nodes_are_the_last_choice(gpu: Option) -> None:
     price = a_price(ListPrices({"gpu": 0.01, "plain": 1.0}))
-    assert chosen(price, gpu, an_option("plain")) == ["plain"]
+    assert chosen(price, gpu, for_four("plain")) == ["plain"]
     # 0.01 + 0.016953125 over 0.092953125, times 1000.
     assert price.score(gpu) == pytest.approx(289.9648, rel=1e-6)
 
 
 def test_options_without_a_price_are_dropped() -> None:
-    odd = PodClass(container_requests={"cpu": 333})
+    odd = a_pod(cpu="333m")
     price = a_price(ListPrices({"a": 0.2, "b": 0.1}, unknown_cpu_milli=333))
-    assert chosen(price, an_option("a"), an_option("b", cls=odd), an_option("c")) == ["a"]
-    assert chosen(price, an_option("c")) == []
+    assert chosen(price, for_four("a"), for_four("b", pod=odd), for_four("c")) == ["a"]
+    assert chosen(price, for_four("c")) == []
 
 
 def test_where_pods_cost_nothing_no_option_is_better() -> None:
@@ -140,12 +127,12 @@ def test_where_pods_cost_nothing_no_option_is_better() -> None:
             return 0.0
 
     price = a_price(Free({"a": 0.2, "b": 0.1}))
-    assert price.score(an_option("a")) == math.inf
-    assert chosen(price, an_option("a"), an_option("b")) == ["a", "b"]
+    assert price.score(for_four("a")) == math.inf
+    assert chosen(price, for_four("a"), for_four("b")) == ["a", "b"]
 
 
 def test_a_node_without_cpu_suits_nobody() -> None:
-    assert a_price(ListPrices({"a": 0.2})).score(an_option("a", cpu=0)) == math.inf
+    assert a_price(ListPrices({"a": 0.2})).score(for_four("a", cpu="0")) == math.inf
 
 
 class FakePricing:

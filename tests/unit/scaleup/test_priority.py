@@ -4,25 +4,12 @@ from enum import StrEnum
 import pytest
 
 from autoscaler.objects.meta import ObjectMeta
-from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
-from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.priority import CONFIG_MAP, PriorityExpander, PriorityWarning, config_map_in
-from autoscaler.snapshot.groups import Group
-from autoscaler.snapshot.template import Template
+from tests.builders import an_option
 
 ABOUT = Subject(kind="ConfigMap", name=CONFIG_MAP, namespace="kube-system", uid="u")
-
-
-def an_option(name: str) -> Option:
-    return Option(
-        group=Group(id=name, min_size=0, max_size=9, target_size=0),
-        template=Template(Node(name=name)),
-        nodes=1,
-        pods=(Pod(name="p", cls=PodClass()),),
-    )
 
 
 def a_config_map(data: Mapping[str, str]) -> ConfigMap:

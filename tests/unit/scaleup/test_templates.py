@@ -14,54 +14,29 @@ from autoscaler.reasons import Lack
 from autoscaler.registry.readiness import read, ready_terms
 from autoscaler.scaleup.templates import TemplateCache, TemplateSource, TemplateTerms, choose_templates
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
-from autoscaler.snapshot.groups import Group, Groups
+from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import TEMPLATE_NODE, Template, template_name
 from cloudprovider.interface import NodeTemplate, TaintSpec
+from tests.builders import a_group, a_node, a_pod
 from tests.devices import GPUS, a_slice, with_devices
 
 NOW = Instant(wall=1_700_000_000.0, mono=5000.0)
-LONG_AGO = "2023-11-14T21:00:00Z"
-"""An hour and some before NOW, which is 22:13:20."""
-HALF_A_MINUTE_AGO = "2023-11-14T22:12:50Z"
-A_MINUTE_AGO = "2023-11-14T22:12:20Z"
+LONG_AGO, HALF_A_MINUTE_AGO, A_MINUTE_AGO = NOW.wall - 4400, NOW.wall - 30, NOW.wall - 60
 CLOUD = NodeTemplate(labels={"from": "cloud"}, capacity={"cpu": "8", "memory": "16Gi", "pods": "110"})
 INTERNER = PodInterner()
 READY_ONLY = Rules(template_from_all_nodes=False)
 
 
-def a_node(
-    name: str,
-    since: str = LONG_AGO,
-    status: str = "True",
-    taints: tuple[str, ...] = (),
-    cordoned: bool = False,
-    labels: Mapping[str, str] | None = None,
-) -> Node:
-    return Node(
-        name=name,
-        labels={"from": name, **(labels or {})},
-        taints=tuple(Taint(key=key, effect="NoSchedule") for key in taints),
-        unschedulable=cordoned,
-        capacity={"cpu": 4000, "memory": 8 << 30, "pods": 110},
-        allocatable={"cpu": 4000, "memory": 8 << 30, "pods": 110},
-        conditions=(NodeCondition(type="Ready", status=status, last_transition_time=since),),
-    )
-
-
-def a_pod(name: str, node: str, owner: tuple[str, str] | None = None, **meta: Any) -> Pod:
-    metadata: dict[str, Any] = {"name": name, "uid": f"uid-{name}", **meta}
-    if owner is not None:
-        kind, owner_name = owner
-        metadata["ownerReferences"] = [
-            {"kind": kind, "name": owner_name, "uid": f"ds-{owner_name}", "controller": True}
-        ]
-    return INTERNER.decoder().one({"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running"}})
+def an_example(name: str, since: float = LONG_AGO, **about: Any) -> Node:
+    """Return a node of half the cloud's promise, ready since then, whose label `from` tells it from the others."""
+    labels = {"from": name, **about.pop("labels", {})}
+    return a_node(name, memory="8Gi", since=since, labels=labels, **about)
 
 
 def a_daemon_set(name: str, **spec: Any) -> DaemonSet:
     return plain_decoder(DaemonSet).one(
         {
-            "metadata": {"name": name, "namespace": "kube-system", "uid": f"ds-{name}"},
+            "metadata": {"name": name, "namespace": "kube-system", "uid": f"DaemonSet/{name}"},
             "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": spec}},
         }
     )
@@ -74,7 +49,7 @@ def a_view(
     cloud: NodeTemplate | None = CLOUD,
     gpu_label: str = "",
 ) -> ClusterView:
-    group = Group(id="web", min_size=0, max_size=10, target_size=1, template=cloud)
+    group = a_group("web", target=1, template=cloud)
     groups = Groups((group,), {node.name: "web" for node in nodes}, gpu_label=gpu_label)
     related = Related(daemon_sets={one.key: one for one in daemon_sets})
     return view_of(nodes, pods, groups=groups, related=related)
@@ -108,33 +83,44 @@ def source_of(cache: TemplateCache) -> TemplateSource | None:
 @pytest.mark.parametrize(
     ("nodes", "origin", "source"),
     [
-        pytest.param([a_node("a"), a_node("b")], "a", TemplateSource.NODE, id="the first good node is the example"),
         pytest.param(
-            [a_node("a", status="False"), a_node("b")], "b", TemplateSource.NODE, id="an unready node is passed over"
+            [an_example("a"), an_example("b")], "a", TemplateSource.NODE, id="the first good node is the example"
         ),
         pytest.param(
-            [a_node("a", HALF_A_MINUTE_AGO), a_node("b")], "b", TemplateSource.NODE, id="a young node is passed over"
+            [an_example("a", ready=False), an_example("b")],
+            "b",
+            TemplateSource.NODE,
+            id="an unready node is passed over",
         ),
         pytest.param(
-            [a_node("a", A_MINUTE_AGO)], "cloud", TemplateSource.PROVIDER, id="exactly one minute is too young"
+            [an_example("a", HALF_A_MINUTE_AGO), an_example("b")],
+            "b",
+            TemplateSource.NODE,
+            id="a young node is passed over",
         ),
         pytest.param(
-            [a_node("a", cordoned=True), a_node("b")], "b", TemplateSource.NODE, id="a cordoned node is passed over"
+            [an_example("a", A_MINUTE_AGO)], "cloud", TemplateSource.PROVIDER, id="exactly one minute is too young"
         ),
         pytest.param(
-            [a_node("a", taints=("ToBeDeletedByClusterAutoscaler",)), a_node("b")],
+            [an_example("a", cordoned=True), an_example("b")],
+            "b",
+            TemplateSource.NODE,
+            id="a cordoned node is passed over",
+        ),
+        pytest.param(
+            [an_example("a", taints=("ToBeDeletedByClusterAutoscaler",)), an_example("b")],
             "b",
             TemplateSource.NODE,
             id="a node being deleted is passed over",
         ),
         pytest.param(
-            [a_node("a", taints=("startup-taint.cluster-autoscaler.kubernetes.io/x",)), a_node("b")],
+            [an_example("a", taints=("startup-taint.cluster-autoscaler.kubernetes.io/x",)), an_example("b")],
             "b",
             TemplateSource.NODE,
             id="a starting node is passed over",
         ),
         pytest.param(
-            [a_node("a", labels={"gpu": "t4"}), a_node("b")],
+            [an_example("a", labels={"gpu": "t4"}), an_example("b")],
             "b",
             TemplateSource.NODE,
             id="a node whose GPUs are not there yet is passed over",
@@ -151,10 +137,10 @@ def test_the_example(nodes: list[Node], origin: str, source: TemplateSource) -> 
 @pytest.mark.parametrize(
     ("node", "rules", "found"),
     [
-        pytest.param(a_node("a", status="False"), Rules(), True, id="an unready node is better than nothing"),
-        pytest.param(a_node("a", status="False"), READY_ONLY, False, id="but not where only ready nodes count"),
-        pytest.param(a_node("a", cordoned=True), READY_ONLY, False, id="nor does a cordoned one"),
-        pytest.param(a_node("a", HALF_A_MINUTE_AGO), READY_ONLY, True, id="a young node counts there"),
+        pytest.param(an_example("a", ready=False), Rules(), True, id="an unready node is better than nothing"),
+        pytest.param(an_example("a", ready=False), READY_ONLY, False, id="but not where only ready nodes count"),
+        pytest.param(an_example("a", cordoned=True), READY_ONLY, False, id="nor does a cordoned one"),
+        pytest.param(an_example("a", HALF_A_MINUTE_AGO), READY_ONLY, True, id="a young node counts there"),
     ],
 )
 def test_the_last_resort(node: Node, rules: Rules, found: bool) -> None:
@@ -165,10 +151,10 @@ def test_the_last_resort(node: Node, rules: Rules, found: bool) -> None:
 
 def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
     groups = Groups(
-        tuple(Group(id=name, min_size=0, max_size=10, target_size=1) for name in ("web", "db", "none")),
+        tuple(a_group(name, target=1) for name in ("web", "db", "none")),
         {"w1": "web", "w2": "web", "d1": "db", "x1": "vanished"},
     )
-    view = view_of([a_node(name) for name in ("alien", "x1", "w1", "w2", "d1")], [], groups=groups)
+    view = view_of([an_example(name) for name in ("alien", "x1", "w1", "w2", "d1")], [], groups=groups)
     templates = choose_all(view, TemplateCache())[0]
     assert {name: one.node.labels["from"] for name, one in templates.items()} == {"web": "w1", "db": "d1"}
     assert list(templates) == ["web", "db"]
@@ -176,7 +162,7 @@ def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
 
 def test_the_cache_outlives_the_node_until_it_expires() -> None:
     options = TemplateOptions(node_info_cache_expire_time_s=600.0)
-    first, cache = choose(a_view([a_node("a")]), options=options)
+    first, cache = choose(a_view([an_example("a")]), options=options)
     later, cache = choose(a_view(), cache, options, now=NOW.later(600))
     assert later is first
     assert source_of(cache) is TemplateSource.CACHE
@@ -187,7 +173,7 @@ def test_the_cache_outlives_the_node_until_it_expires() -> None:
 
 def test_a_node_seen_again_renews_the_cache() -> None:
     options = TemplateOptions(node_info_cache_expire_time_s=600.0)
-    view = a_view([a_node("a")])
+    view = a_view([an_example("a")])
     first, cache = choose(view, options=options)
     _, cache = choose(view, cache, options, now=NOW.later(500))
     later, _ = choose(a_view(), cache, options, now=NOW.later(1000))
@@ -202,7 +188,7 @@ def test_what_the_cloud_says_is_not_cached() -> None:
 
 
 def test_entries_of_vanished_groups_go() -> None:
-    _, cache = choose(a_view([a_node("a")]))
+    _, cache = choose(a_view([an_example("a")]))
     templates, cache = choose_all(view_of([], []), cache)
     assert templates == {}
     assert cache.entries == {}
@@ -243,7 +229,7 @@ def test_the_clouds_description_becomes_a_node() -> None:
 
 
 def test_rules_leave_the_mark_out() -> None:
-    template, _ = choose(a_view([a_node("a")]), rules=Rules(template_node_label=False))
+    template, _ = choose(a_view([an_example("a")]), rules=Rules(template_node_label=False))
     assert template is not None
     assert TEMPLATE_NODE not in template.node.labels
 
@@ -253,7 +239,7 @@ def test_a_broken_description_is_a_fault_of_its_group() -> None:
     assert template is None
     assert "plenty" in cache.faults["web"]
     bad_pod = NodeTemplate(capacity={"cpu": "4"}, pods=({"metadata": {"name": 7}},))
-    _, cache = choose(a_view([a_node("a", status="False")], cloud=bad_pod))
+    _, cache = choose(a_view([an_example("a", ready=False)], cloud=bad_pod))
     assert source_of(cache) is TemplateSource.UNFIT_NODE
     assert "web" in cache.faults
 
@@ -273,16 +259,18 @@ LOG = a_daemon_set("log")
 @pytest.mark.parametrize(
     ("pods", "daemon_sets", "force", "expected"),
     [
-        pytest.param([a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG], False, ["log-1"], id="a daemon stays"),
-        pytest.param([a_pod("kubelet-x", "a", **MIRROR)], [], False, ["kubelet-x"], id="a mirror pod stays"),
+        pytest.param([a_pod("log-1", node="a", owner="DaemonSet/log")], [LOG], False, ["log-1"], id="a daemon stays"),
         pytest.param(
-            [a_pod("x", "a", annotations={"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})],
+            [a_pod("kubelet-x", node="a", owner=None, **MIRROR)], [], False, ["kubelet-x"], id="a mirror pod stays"
+        ),
+        pytest.param(
+            [a_pod("x", node="a", annotations={"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})],
             [],
             False,
             ["x"],
             id="a pod annotated as a daemon stays",
         ),
-        pytest.param([a_pod("web-1", "a", ("ReplicaSet", "web"))], [], False, [], id="a replica goes"),
+        pytest.param([a_pod("web-1", node="a", owner="ReplicaSet/web")], [], False, [], id="a replica goes"),
         pytest.param([], [LOG], False, [], id="a DaemonSet without a pod on the example is not added"),
         pytest.param([], [LOG], True, ["log"], id="unless daemons are forced"),
         pytest.param([], [CRITICAL], False, ["critical"], id="or it is critical to the node"),
@@ -294,10 +282,14 @@ LOG = a_daemon_set("log")
             id="a critical one that does not preempt is not added",
         ),
         pytest.param(
-            [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG], True, ["log-1"], id="a running daemon is not doubled"
+            [a_pod("log-1", node="a", owner="DaemonSet/log")],
+            [LOG],
+            True,
+            ["log-1"],
+            id="a running daemon is not doubled",
         ),
         pytest.param(
-            [a_pod("log-1", "a", ("DaemonSet", "log"), deletionTimestamp=LONG_AGO)],
+            [a_pod("log-1", node="a", owner="DaemonSet/log", deleted=LONG_AGO)],
             [LOG],
             True,
             ["log"],
@@ -311,7 +303,7 @@ LOG = a_daemon_set("log")
 def test_pods_of_a_real_example(
     pods: list[Pod], daemon_sets: list[DaemonSet], force: bool, expected: list[str]
 ) -> None:
-    template, _ = choose(a_view([a_node("a")], pods, daemon_sets), options=TemplateOptions(force_ds=force))
+    template, _ = choose(a_view([an_example("a")], pods, daemon_sets), options=TemplateOptions(force_ds=force))
     assert names(template) == expected
 
 
@@ -346,7 +338,7 @@ def test_daemons_of_the_clouds_description(daemon_set: DaemonSet, added: bool) -
 
 
 def test_a_passing_taint_does_not_keep_daemons_off() -> None:
-    node = a_node("a", taints=("status-taint.cluster-autoscaler.kubernetes.io/busy",))
+    node = an_example("a", taints=("status-taint.cluster-autoscaler.kubernetes.io/busy",))
     template, _ = choose(a_view([node], daemon_sets=[LOG]), options=TemplateOptions(force_ds=True))
     assert names(template) == ["log"]
 
@@ -363,7 +355,7 @@ def test_an_added_daemon_counts_with_its_requests_and_its_owner() -> None:
 
 
 def test_the_same_inputs_give_the_same_object() -> None:
-    view = a_view([a_node("a")], [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG])
+    view = a_view([an_example("a")], [a_pod("log-1", node="a", owner="DaemonSet/log")], [LOG])
     first, cache = choose(view)
     second, cache = choose(view, cache)
     assert second is first
@@ -371,23 +363,25 @@ def test_the_same_inputs_give_the_same_object() -> None:
 
 
 def test_changes_that_do_not_matter_give_the_same_object() -> None:
-    first, cache = choose(a_view([a_node("a")], [], [LOG]))
-    heartbeat = a_node("a", since="2023-11-14T21:30:00Z")
+    first, cache = choose(a_view([an_example("a")], [], [LOG]))
+    heartbeat = an_example("a", since=NOW.wall - 2600)
     newer = msgspec.structs.replace(LOG, metadata=msgspec.structs.replace(LOG.metadata, resource_version="2"))
-    second, _ = choose(a_view([heartbeat], [a_pod("web-1", "a", ("ReplicaSet", "web"))], [newer]), cache)
+    second, _ = choose(a_view([heartbeat], [a_pod("web-1", node="a", owner="ReplicaSet/web")], [newer]), cache)
     assert second is first
 
 
 @pytest.mark.parametrize(
     "view",
     [
-        pytest.param(a_view([a_node("a", labels={"zone": "b"})], [], [LOG]), id="a label"),
-        pytest.param(a_view([a_node("a")], [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG]), id="a daemon's pod"),
-        pytest.param(a_view([a_node("a")], [], [LOG, CRITICAL]), id="a DaemonSet"),
+        pytest.param(a_view([an_example("a", labels={"zone": "b"})], [], [LOG]), id="a label"),
+        pytest.param(
+            a_view([an_example("a")], [a_pod("log-1", node="a", owner="DaemonSet/log")], [LOG]), id="a daemon's pod"
+        ),
+        pytest.param(a_view([an_example("a")], [], [LOG, CRITICAL]), id="a DaemonSet"),
     ],
 )
 def test_changes_that_matter_give_another_template(view: ClusterView) -> None:
-    first, cache = choose(a_view([a_node("a")], [], [LOG]))
+    first, cache = choose(a_view([an_example("a")], [], [LOG]))
     second, _ = choose(view, cache)
     assert second != first
 
@@ -402,7 +396,7 @@ def test_a_changed_description_gives_another_template() -> None:
 
 
 def test_a_cordoned_example_can_be_uncordoned() -> None:
-    view = a_view([a_node("a", cordoned=True)], cloud=None)
+    view = a_view([an_example("a", cordoned=True)], cloud=None)
     kept, _ = choose(view)
     freed, _ = choose(view, options=TemplateOptions(scale_from_unschedulable=True))
     assert kept is not None
@@ -417,13 +411,12 @@ class TestNodesThatOfferLess:
     PROMISE = NodeTemplate(capacity={"cpu": "4", "memory": "8Gi", "pods": "110"})
 
     @staticmethod
-    def small(since: str = LONG_AGO, created: float = 2.0, **about: Any) -> Node:
-        node = a_node("small", since, **about)
-        return msgspec.structs.replace(node, created=created, allocatable={**node.allocatable, "cpu": 2000})
+    def small(since: float = LONG_AGO, created: float = 2.0, **about: Any) -> Node:
+        return an_example("small", since, created=created, allocatable={"cpu": "2"}, **about)
 
     @staticmethod
-    def old() -> Node:
-        return msgspec.structs.replace(a_node("old"), created=1.0)
+    def old(**about: Any) -> Node:
+        return an_example("old", created=1.0, **about)
 
     def cpu(self, view: ClusterView, cache: TemplateCache | None = None, **about: Any) -> tuple[int, TemplateCache]:
         template, after = choose(view, cache, **about)
@@ -444,8 +437,8 @@ class TestNodesThatOfferLess:
         assert (found, cache.shortfalls) == (4000, ())
 
     def test_what_may_befall_a_single_node_does_not_count(self) -> None:
-        old = msgspec.structs.replace(self.old(), allocatable={**self.old().allocatable, "example.com/device": 8})
-        hurt = msgspec.structs.replace(a_node("hurt", taints=("maintenance",)), created=2.0)
+        old = self.old(allocatable={"example.com/device": "8"})
+        hurt = an_example("hurt", taints=("maintenance",), created=2.0)
         template, _ = choose(a_view([old, hurt]))
         assert template is not None
         assert (template.node.taints, template.node.allocatable["example.com/device"]) == ((), 8)
@@ -457,7 +450,7 @@ class TestNodesThatOfferLess:
 
     def test_a_newer_one_refutes_it(self) -> None:
         _, cache = self.cpu(a_view([self.old(), self.small()]))
-        newer = msgspec.structs.replace(a_node("newer"), created=3.0)
+        newer = an_example("newer", created=3.0)
         found, cache = self.cpu(a_view([self.old(), newer]), cache)
         assert (found, source_of(cache)) == (4000, TemplateSource.NODE)
 
@@ -497,7 +490,7 @@ class TestNodesThatOfferLess:
 
     def test_memory_of_like_machines_may_differ_a_little(self) -> None:
         _, cache = choose(a_view(cloud=NodeTemplate(capacity={"cpu": "4", "memory": "8270Mi"})))
-        _, cache = choose(a_view([a_node("real")], cloud=None), cache)
+        _, cache = choose(a_view([an_example("real")], cloud=None), cache)
         assert cache.shortfalls == ()
 
 
@@ -505,7 +498,7 @@ class TestNodesWithoutTheirDevices:
     PROMISE = NodeTemplate(labels={"gpu": "t4"}, capacity={"cpu": "4", "nvidia.com/gpu": "1"})
 
     def view(self, *, age_s: float, daemons: Sequence[DaemonSet] = (), gone: bool = False) -> ClusterView:
-        node = msgspec.structs.replace(a_node("bare", labels={"gpu": "t4"}), created=NOW.wall - age_s)
+        node = an_example("bare", labels={"gpu": "t4"}, created=NOW.wall - age_s)
         return a_view([] if gone else [node], daemon_sets=daemons, cloud=self.PROMISE, gpu_label="gpu")
 
     def gpus(self, view: ClusterView, cache: TemplateCache | None = None) -> tuple[int, TemplateCache]:
@@ -547,12 +540,9 @@ class TestNodesWithoutTheirDevices:
         ],
     )
     def test_beside_nodes_in_good_order(self, ages_s: list[float], gpus: int) -> None:
-        good = msgspec.structs.replace(a_node("good", labels={"gpu": "t4"}), created=NOW.wall - 5000)
-        good = msgspec.structs.replace(good, allocatable={**good.allocatable, "nvidia.com/gpu": 1})
-        bare = [
-            msgspec.structs.replace(a_node(f"bare-{age_s}", labels={"gpu": "t4"}), created=NOW.wall - age_s)
-            for age_s in ages_s
-        ]
+        working, t4 = {"nvidia.com/gpu": "1"}, {"gpu": "t4"}
+        good = an_example("good", labels=t4, created=NOW.wall - 5000, allocatable=working)
+        bare = [an_example(f"bare-{age_s}", labels=t4, created=NOW.wall - age_s) for age_s in ages_s]
         found, cache = self.gpus(a_view([good, *bare], cloud=self.PROMISE, gpu_label="gpu"))
         assert found == gpus
         found, _ = self.gpus(a_view([good], cloud=self.PROMISE, gpu_label="gpu"), cache)
@@ -560,7 +550,7 @@ class TestNodesWithoutTheirDevices:
 
 
 def test_the_cache_knows_how_many_pools_of_devices_the_example_has() -> None:
-    view = a_view([a_node("a")])
+    view = a_view([an_example("a")])
     slices = [a_slice("a"), a_slice("a", pool="second"), a_slice("a", pool="third", slices=2), a_slice("b")]
     with_slices = msgspec.structs.replace(view, related=with_devices(slices))
     _, cache = choose(with_slices)

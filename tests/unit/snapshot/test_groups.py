@@ -2,15 +2,12 @@
 
 import msgspec
 
-from autoscaler.snapshot.groups import Group, Groups
-
-
-def _groups(**targets: int) -> Groups:
-    return Groups(tuple(Group(id=name, min_size=0, max_size=9, target_size=size) for name, size in targets.items()))
+from autoscaler.snapshot.groups import Groups
+from tests.builders import a_group
 
 
 def test_groups_are_found_by_id() -> None:
-    groups = _groups(web=2, batch=5)
+    groups = Groups((a_group("web", target=2), a_group("batch", target=5)))
 
     assert list(groups.by_id) == ["web", "batch"]
     assert groups.get("batch") is groups.all[1]
@@ -18,7 +15,9 @@ def test_groups_are_found_by_id() -> None:
 
 
 def test_groups_get_other_target_sizes_and_keep_the_rest() -> None:
-    groups = msgspec.structs.replace(_groups(web=2, batch=5), of_node={"n1": "web"}, gpu_label="gpu")
+    groups = msgspec.structs.replace(
+        Groups((a_group("web", target=2), a_group("batch", target=5))), of_node={"n1": "web"}, gpu_label="gpu"
+    )
     assert groups.by_id["web"].target_size == 2  # asked before: the resized ones must not answer with it
 
     resized = groups.sized({"web": 7})
