@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import metadata
 
 from autoscaler.actuation.status_map import ClusterStatusMap
 from autoscaler.app.build import begin
@@ -46,6 +45,7 @@ from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.ports import Leadership
 from autoscaler.remote.connect import connect
 from autoscaler.stopwatch import stopwatch
+from autoscaler.version import version
 from cloudprovider.interface import CloudProvider, ProviderContext
 
 log = Log(__name__)
@@ -362,14 +362,6 @@ class Daemon:
 
     def _context(self) -> ProviderContext:
         return provider_context(self._config, self._clock, self._clusters, self._environment)
-
-
-def version() -> str:
-    """Return the version of the installed package."""
-    try:
-        return metadata.version("node-autoscaler")
-    except metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _tune_interpreter() -> None:

@@ -1,9 +1,9 @@
 """`autoscaler version`: prints the version."""
 
 import argparse
-from importlib import metadata
 
 from autoscaler.cli import output
+from autoscaler.version import version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -12,8 +12,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the version of the installed package."""
-    try:
-        output.write(f"autoscaler {metadata.version('node-autoscaler')}")
-    except metadata.PackageNotFoundError:
-        output.write("autoscaler, from a source tree that is not installed")
+    output.write(f"autoscaler {version()}")
     return 0

@@ -62,7 +62,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     buckets: tuple[float, ...] = ()
     when: MetricCondition = MetricCondition.ALWAYS
     foreign: bool = False
-    """The name follows another project's convention and has no prefix."""
+    """It tells about the process: the name has no prefix, and every replica shows it."""
     on_standby: bool = False
     """Whether a replica that does not lead shows it, too, because it also counts there."""
 
@@ -360,6 +360,13 @@ TABLE: tuple[Metric, ...] = (
         help="Whether this replica holds the lease: 1 or 0.",
         labels=("name",),
         values={"name": "name of the lease"},
+        foreign=True,
+    ),
+    Metric(
+        name="node_autoscaler_build_info",
+        kind=MetricType.GAUGE,
+        help="Always 1; the label is the version of the node autoscaler.",
+        labels=("version",),
         foreign=True,
     ),
 )

@@ -29,6 +29,7 @@ from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
+from autoscaler.version import version
 from cloudprovider.codes import told_apart
 
 _NO_BACKOFF = ""
@@ -74,6 +75,7 @@ class Metrics:
                 registry = self._process_registry if metric.foreign else self._pass_registry
                 self._series.add_metric(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
         ProcessCollector(registry=self._process_registry)
+        self._series.set("node_autoscaler_build_info", 1, version())
         self._show_zeros()
 
     def companion(self, table: Iterable[Metric]) -> MetricSeries:

@@ -28,6 +28,7 @@ from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.version import version
 
 ROOT = Path(__file__).parents[3]
 GPU = DeviceLabels("nvidia.com/gpu", "a100", "")
@@ -82,6 +83,7 @@ def test_a_standby_replica_shows_only_itself() -> None:
     names = set(types(metrics))
     assert "process_cpu_seconds_total" in names
     assert "leader_election_master_status" in names
+    assert f'node_autoscaler_build_info{{version="{version()}"}} 1.0' in metrics.scrape().decode()
     assert not [name for name in names if name.startswith("cluster_autoscaler_")]
     metrics.start()
     assert "cluster_autoscaler_cluster_safe_to_autoscale" in types(metrics)
