@@ -19,14 +19,24 @@ MIN_RATE := 0.99
 
 VERSION := $(shell sed -n 's/^version = //p' setup.cfg)
 DECISIONS := $(shell sed -n '/^\[coverage:run\]/,/^$$/s/^    autoscaler\.//p' setup.cfg)
+WHEEL := dist/node_autoscaler-$(VERSION)-py3-none-any.whl
+SBOM := dist/node-autoscaler-$(VERSION).cdx.json
 IMAGE ?= node-autoscaler:$(VERSION)
+# Where the code that an image is made of can be read; the release workflow names it.
+SOURCE ?=
+IMAGE_FLAGS = --tag $(IMAGE) --build-arg VERSION=$(VERSION) --build-arg SOURCE=$(SOURCE) \
+	--build-arg REVISION=$(shell git describe --always --abbrev=40 --dirty --exclude='*' 2>/dev/null) \
+	--build-arg CREATED=$(shell git log -1 --format=%cI 2>/dev/null)
 ENGINE ?= $(firstword $(foreach tool,docker podman,$(if $(shell command -v $(tool)),$(tool))))
 
+BUILDX_NEEDED = @$(ENGINE) buildx version >/dev/null 2>&1 || { echo "this needs docker with buildx, and its engine running" >&2; exit 1; }
+comma := ,
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types contracts unit coverage conformance bench docs lock changelog image clean
+.PHONY: help run test check lint types contracts unit coverage conformance bench docs lock changelog wheel sbom image image-base clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*  ## /  make \1	/p' Makefile | expand -t 22
+	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1	/p' Makefile | expand -t 22
 
 run: $(RUNNING)  ## start the sandbox cluster and the autoscaler on this machine; ARGS="..." are passed on
 	@$(BIN)/autoscaler demo $(ARGS)
@@ -74,14 +84,47 @@ lock:  ## pin in requirements/ what setup.cfg asks for; ARGS=--upgrade takes the
 	$(LOCK) setup.cfg --extra ui -c requirements/dev.txt -o requirements/run.txt
 	$(LOCK) setup.cfg --extra aws --extra azure --extra gce --extra grpc -c requirements/dev.txt -o requirements/image.txt
 	@sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) $(ARGS) - -o requirements/build.txt
+	$(LOCK) $(ARGS) --group release -c requirements/dev.txt -o requirements/release.txt
 
 changelog: $(DEVELOPING)  ## for a release: move the notes in changelog.d to CHANGELOG.md
 	$(BIN)/towncrier build --version $(VERSION) --yes
 
-image:  ## build the container image; IMAGE=name:tag names it
+wheel: $(RUNNING)  ## build the wheel into dist/
+	@rm -rf build  # from which setuptools would take modules that are gone
+	@$(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@echo $(WHEEL)
+
+# The image's packages, installed as the Dockerfile installs them, tell their licenses and dependencies.
+sbom: wheel  ## list the image's Python packages, with licenses, in dist/ as CycloneDX
+	@$(PYTHON) -m venv --clear $(VENV)/release
+	@$(VENV)/release/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/release.txt
+	@$(PYTHON) -m venv --clear --without-pip $(VENV)/image
+	@$(BIN)/python -m pip --python $(VENV)/image/bin/python install -qq --no-deps --require-hashes --no-compile -r requirements/image.txt
+	@$(BIN)/python -m pip --python $(VENV)/image/bin/python install -qq --no-deps --no-index --find-links dist node-autoscaler==$(VERSION)
+	@printf '[project]\nname = "node-autoscaler-image"\nversion = "$(VERSION)"\ndependencies = ["node-autoscaler[aws,azure,gce,grpc]"]\n' \
+		> $(VENV)/image/pyproject.toml
+	@$(VENV)/release/bin/cyclonedx-py environment --pyproject $(VENV)/image/pyproject.toml --output-reproducible -o $(SBOM) $(VENV)/image/bin/python
+	@echo $(SBOM)
+
+image:  ## build the container image; IMAGE=name:tag names it, PLATFORMS=linux/amd64,linux/arm64 builds several, PUSH=yes pushes them
 	@test -n "$(ENGINE)" || { echo "no container engine found: install docker or podman, or name one with ENGINE=" >&2; exit 1; }
 	@$(ENGINE) info >/dev/null 2>&1 || { echo "$(ENGINE) is installed, but its engine does not answer: start it, or name another with ENGINE=" >&2; exit 1; }
-	$(ENGINE) build --tag $(IMAGE) .
+ifndef PLATFORMS
+	$(ENGINE) build $(IMAGE_FLAGS) .
+else
+	$(BUILDX_NEEDED)
+	@mkdir -p dist
+	$(ENGINE) buildx build --platform $(PLATFORMS) $(IMAGE_FLAGS) --provenance mode=max --metadata-file dist/image.json \
+		--output type=$(if $(PUSH),registry,oci$(comma)dest=dist/image.tar) .
+endif
+
+image-base:  ## pin the base image in the Dockerfile to the digest that its registry names now
+	$(BUILDX_NEEDED)
+	@image=$$(sed -n 's/^ARG PYTHON_IMAGE=//p' Dockerfile); \
+	digest=$$($(ENGINE) buildx imagetools inspect "$$image" --format '{{json .Manifest.Digest}}' | sed -n 's/^"\(sha256:[0-9a-f]*\)"$$/\1/p'); \
+	test -n "$$digest" || { echo "no digest found for $$image" >&2; exit 1; }; \
+	sed "s/^ARG PYTHON_DIGEST=.*/ARG PYTHON_DIGEST=$$digest/" Dockerfile > Dockerfile.new && mv Dockerfile.new Dockerfile; \
+	echo "$$image@$$digest"
 
 clean:  ## remove whatever the other commands made
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*

@@ -5,6 +5,7 @@ an error: whoever adds one to the Dockerfile says here what it means.
 """
 
 import configparser
+import itertools
 import json
 import os
 import re
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -72,18 +74,20 @@ class Image:
             case "WORKDIR":
                 self._cwd = self.root / one.rest.strip("/")
                 self._cwd.mkdir(exist_ok=True)
-            case "COPY" if one.rest == ". .":
-                copy_context(self._cwd)
-            case "COPY":
+            case "COPY" if one.rest.startswith("--from="):
                 stage, source, target = one.rest.split()
                 assert (stage, source) == ("--from=build", target)
+            case "COPY":
+                (source, target) = one.rest.split()
+                assert source == target
+                copy_context(self._cwd, sent() if source == "." else [source])
             case "RUN":
                 self._run_step(one.rest)
             case "ENV":
                 values = dict(pair.split("=", 1) for pair in shlex.split(one.rest))
                 values["PATH"] = self._here(values["PATH"]).replace("$PATH", self.env["PATH"])
                 self.env |= values
-            case "ARG" | "FROM" | "USER" | "EXPOSE" | "HEALTHCHECK" | "ENTRYPOINT":
+            case "ARG" | "FROM" | "LABEL" | "USER" | "EXPOSE" | "HEALTHCHECK" | "ENTRYPOINT":
                 pass  # of these the tests ask
             case word:
                 raise ValueError(f"what does {word} mean for this test?")
@@ -123,15 +127,21 @@ def _script(path: Path, *words: object) -> None:
     path.chmod(0o755)
 
 
-def copy_context(target: Path) -> None:
-    """Copy what the engine would be sent."""
+def sent() -> list[str]:
+    """Return what at the top of the tree the engine would be sent."""
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
-    sent = [rule[1:] for rule in rules if rule[0] == "!"]
+    names = [rule[1:] for rule in rules if rule[0] == "!"]
     assert rules[0] == "*"
-    assert set(rules[1:]) - {f"!{name}" for name in sent} == {"**/__pycache__", "**/*.pyc"}
-    for name in sent:
+    assert set(rules[1:]) - {f"!{name}" for name in names} == {"**/__pycache__", "**/*.pyc"}
+    return names
+
+
+def copy_context(target: Path, names: list[str]) -> None:
+    assert set(names) <= set(sent())
+    for name in names:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+            ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+            shutil.copytree(ROOT / name, target / name, ignore=ignored, dirs_exist_ok=True)
         else:
             shutil.copy(ROOT / name, target / name)
 
@@ -167,10 +177,40 @@ def image() -> Iterator[Image]:
         shutil.rmtree(root)
 
 
-def test_the_image_is_named_and_may_be_pinned() -> None:
-    stages = [one.rest for one in instructions() if one.word == "FROM"]
-    assert stages == ["${PYTHON_IMAGE} AS build", "${PYTHON_IMAGE}"]
-    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.\d+\.\d+-slim-\w+", only("ARG").rest)
+def setup() -> configparser.ConfigParser:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    return config
+
+
+def build_arguments() -> dict[str, str]:
+    """Return the arguments that `make image` gives the build."""
+    command = ["make", "--dry-run", "image", "ENGINE=true", "SOURCE=https://example.com/code"]
+    shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    words = shlex.split(shown)
+    return dict(after.split("=", 1) for word, after in itertools.pairwise(words) if word == "--build-arg")
+
+
+def test_both_stages_start_from_one_digest() -> None:
+    base = "${PYTHON_IMAGE}@${PYTHON_DIGEST}"
+    assert [one.rest for one in instructions() if one.word == "FROM"] == [f"{base} AS build", base]
+    name, digest = (one.rest for one in instructions()[:2] if one.word == "ARG")
+    assert re.fullmatch(r"PYTHON_IMAGE=docker\.io/library/python:3\.\d+\.\d+-slim-\w+", name)
+    assert re.fullmatch(r"PYTHON_DIGEST=sha256:[0-9a-f]{64}", digest)
+
+
+def test_the_labels_say_what_the_package_says_and_the_build_fills_in() -> None:
+    labels = dict(pair.split("=", 1) for pair in shlex.split(only("LABEL").rest))
+    labels = {name.removeprefix("org.opencontainers.image."): value for name, value in labels.items()}
+    metadata = setup()["metadata"]
+    assert labels.pop("title") == "Node autoscaler"
+    assert (labels.pop("description"), labels.pop("licenses")) == (metadata["description"], metadata["license"])
+    assert (labels.pop("base.name"), labels.pop("base.digest")) == ("${PYTHON_IMAGE}", "${PYTHON_DIGEST}")
+    given = build_arguments()
+    assert labels == {name.lower(): f"${{{name}}}" for name in given}
+    assert (given["VERSION"], given["SOURCE"]) == (metadata["version"], "https://example.com/code")
+    declared = [one.rest for one in instructions() if one.word == "ARG"]
+    assert set(declared[2:]) == {"PYTHON_IMAGE", "PYTHON_DIGEST", *given}
 
 
 def test_the_last_stage_takes_no_source_and_has_no_root() -> None:
@@ -182,10 +222,8 @@ def test_the_last_stage_takes_no_source_and_has_no_root() -> None:
 
 
 def test_the_entry_point_starts_without_rights(image: Image) -> None:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
     done = image.start(*only("ENTRYPOINT").exec_form, "--version")
-    assert (done.returncode, done.stdout.strip()) == (0, f"autoscaler {config['metadata']['version']}"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, f"autoscaler {setup()['metadata']['version']}"), done.stderr
 
 
 def test_the_command_of_other_installations_starts_the_same(image: Image) -> None:
@@ -199,6 +237,14 @@ def test_the_command_of_other_installations_starts_the_same(image: Image) -> Non
 def test_nothing_in_it_can_be_written(image: Image, folder: str) -> None:
     done = image.start("python", "-c", f"open({folder + '/new'!r}, 'w')")
     assert "Permission denied" in done.stderr
+
+
+def test_the_wheel_holds_every_file_of_the_packages(image: Image) -> None:
+    (wheel,) = (image.root / "wheels").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = {path.relative_to(ROOT) for top in ("autoscaler", "cloudprovider") for path in (ROOT / top).rglob("*.*")}
+    assert packed == {str(path) for path in files if path.suffix != ".pyc"}
 
 
 def test_it_holds_all_that_the_code_imports(image: Image) -> None:

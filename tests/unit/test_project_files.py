@@ -212,7 +212,7 @@ def test_such_words_would_be_found(text: str) -> None:
 
 
 def test_the_commands_that_are_promised_exist() -> None:
-    assert {"run", "test", "check", "bench", "conformance", "docs", "image", "clean"} <= make_targets()
+    assert {"run", "test", "check", "bench", "conformance", "docs", "wheel", "sbom", "image", "clean"} <= make_targets()
 
 
 def make_would_run(target: str) -> str:
@@ -230,21 +230,46 @@ def test_the_gate_is_a_program() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
 
 
-def workflow() -> dict[str, Any]:
-    read: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def workflow(path: Path) -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load(path.read_text())
     return read
 
 
-def test_the_hosted_run_calls_the_gate_and_may_only_read() -> None:
-    assert ".ci/run" in [step.get("run") for job in workflow()["jobs"].values() for step in job["steps"]]
-    assert workflow()["permissions"] == {"contents": "read"}
-    assert all("permissions" not in job and "timeout-minutes" in job for job in workflow()["jobs"].values())
+def steps(path: Path) -> list[dict[str, Any]]:
+    return [step for job in workflow(path)["jobs"].values() for step in job.get("steps", ())]
 
 
-def test_what_the_hosted_run_uses_cannot_change_unseen() -> None:
-    used = [step["uses"] for job in workflow()["jobs"].values() for step in job["steps"] if "uses" in step]
+def test_there_are_workflows_for_changes_and_releases() -> None:
+    assert [path.name for path in WORKFLOWS] == ["ci.yml", "release.yml"]
+    assert ".ci/run" in [step.get("run") for step in steps(WORKFLOWS[0])]
+    assert {"uses": "./.github/workflows/ci.yml"} in workflow(WORKFLOWS[1])["jobs"].values()
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=name_of)
+def test_a_workflow_may_only_read_and_only_a_release_job_may_write(path: Path) -> None:
+    read = workflow(path)
+    assert read["permissions"] == {"contents": "read"}
+    assert {name for name, job in read["jobs"].items() if "permissions" in job} <= {"release"}
+    assert all("timeout-minutes" in job or "uses" in job for job in read["jobs"].values())
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=name_of)
+def test_what_a_workflow_uses_cannot_change_unseen(path: Path) -> None:
+    used = [step["uses"] for step in steps(path) if "uses" in step]
     assert used
     assert [action for action in used if not re.search(r"@[0-9a-f]{40}$", action)] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=name_of)
+def test_commands_of_a_workflow_exist(path: Path) -> None:
+    texts = "\n".join(step.get("run", "") for step in steps(path))
+    assert {
+        target for line in re.findall(r"^make (.*)$", texts, re.M) for target in line.split() if "=" not in target
+    } <= (make_targets())
+    assert "${{" not in texts, "what an expression puts into a script is run by the shell; give it as a variable"
 
 
 def test_hooks_call_targets_that_exist() -> None:
@@ -275,9 +300,7 @@ def required(*extras: str) -> list[Requirement]:
     return [one for one in found if one not in ours] + [each for one in ours for each in required(*sorted(one.extras))]
 
 
-def build_required() -> list[Requirement]:
-    read = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    return [Requirement(text) for text in read["build-system"]["requires"]]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def pins(lock: str) -> set[tuple[str, str]]:
@@ -287,10 +310,11 @@ def pins(lock: str) -> set[tuple[str, str]]:
 
 
 LOCKS = {
-    "build": build_required(),
+    "build": [Requirement(text) for text in PYPROJECT["build-system"]["requires"]],
     "run": required("ui"),
     "image": required("aws", "azure", "gce", "grpc"),
     "dev": required("dev"),
+    "release": [Requirement(text) for text in PYPROJECT["dependency-groups"]["release"]],
 }
 
 
