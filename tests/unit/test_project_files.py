@@ -5,6 +5,7 @@ import ast
 import configparser
 import contextlib
 import functools
+import gzip
 import importlib
 import io
 import os
@@ -126,6 +127,20 @@ def test_the_plan_in_the_readme_is_what_the_command_prints(monkeypatch: pytest.M
     with contextlib.redirect_stdout(printed):
         assert main(command[1:]) == 0
     assert printed.getvalue().strip() == shown[1].strip()
+
+
+def lines_of(recording: str) -> int:
+    return len(gzip.decompress((ROOT / "tests" / recording).read_bytes()).splitlines())
+
+
+def test_the_compatibility_page_counts_what_is_recorded() -> None:
+    counts = {
+        "recorded exchanges": lines_of("recorded/exchanges.jsonl.gz"),
+        "recorded verdicts": lines_of("unit/scheduling/kube_scheduler_verdicts.jsonl.gz"),
+        "recorded clusters": len(list((ROOT / "tests" / "conformance" / "cases").glob("*.json"))),
+    }
+    page = (ROOT / "docs" / "compatibility.md").read_text()
+    assert {name: int(count) for count, name in re.findall(r"(\d+) (recorded \w+)", page)} == counts
 
 
 def test_every_layer_is_in_the_floor_plan() -> None:
