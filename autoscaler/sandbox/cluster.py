@@ -20,6 +20,7 @@ import msgspec
 
 from autoscaler.clock import Clock, Instant, VirtualClock
 from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.actors.autoscalers import Autoscalers
 from autoscaler.sandbox.actors.daemonsets import DaemonSets
 from autoscaler.sandbox.actors.deployments import Deployments
 from autoscaler.sandbox.actors.disruption import DisruptionController
@@ -186,6 +187,7 @@ def _actors(
         KwokNodes(storage, informers, timing),
         NodeTaints(storage, informers),
         OrphanedPods(storage, informers, timing),
+        Autoscalers(storage, informers, Recorder(storage, "horizontal-pod-autoscaler", timing), timing),
         Deployments(storage, informers, controllers),
         ReplicaSets(storage, informers, controllers),
         ReplicaSets(storage, informers, controllers, "replicationcontrollers"),

@@ -60,9 +60,14 @@ _TEXT: Mapping[str, str] = {
     ),
     "Container": (
         "1 name string; 2 image string; 3 command []string; 4 args []string; 5 workingDir string; 6 ports "
-        "[]ContainerPort; 7 env []EnvVar; 8 resources ResourceRequirements; 13 terminationMessagePath string; "
+        "[]ContainerPort; 7 env []EnvVar; 8 resources ResourceRequirements; 9 volumeMounts "
+        "[]VolumeMount; 13 terminationMessagePath string; "
         "14 imagePullPolicy string; 16 stdin bool; 17 stdinOnce bool; 18 tty bool; 20 "
         "terminationMessagePolicy string; 24 restartPolicy string"
+    ),
+    "VolumeMount": (
+        "1 name string; 2 readOnly bool; 3 mountPath string; 4 subPath string; 5 mountPropagation string; 6 "
+        "subPathExpr string"
     ),
     "EnvVar": "1 name string; 2 value string",
     "ContainerPort": ("1 name string; 2 hostPort positive; 3 containerPort int; 4 protocol string; 5 hostIP string"),
@@ -151,6 +156,12 @@ _TEXT: Mapping[str, str] = {
         "timeZone string"
     ),
     "JobTemplateSpec": "1 metadata ObjectMeta; 2 spec JobSpec",
+    "HorizontalPodAutoscaler": "1 metadata ObjectMeta; 2 spec HorizontalPodAutoscalerSpec",
+    "HorizontalPodAutoscalerSpec": (
+        "1 scaleTargetRef CrossVersionObjectReference; 2 minReplicas int; 3 maxReplicas int; 4 "
+        "targetCPUUtilizationPercentage int"
+    ),
+    "CrossVersionObjectReference": "1 kind string; 2 name string; 3 apiVersion string",
     "PodDisruptionBudget": "1 metadata ObjectMeta; 2 spec PodDisruptionBudgetSpec",
     "PodDisruptionBudgetSpec": (
         "1 minAvailable IntOrString; 2 selector LabelSelector; 3 maxUnavailable IntOrString; 4 "

@@ -208,7 +208,7 @@ class Sandbox:
 
     def lease(self) -> dict[str, Any]:
         """Return what the lease says; empty where there is none."""
-        leases = self.storage.list("leases")
+        leases = self.storage.list("leases", namespace=HOME)
         return dict(leases[0]["spec"]) if leases else {}
 
     def holder(self) -> str:

@@ -278,8 +278,20 @@ def test_custom_resources(kubectl: Kubectl, storage: Storage) -> None:
 
 def test_what_the_sandbox_lacks_is_said_clearly(kubectl: Kubectl, storage: Storage) -> None:
     storage.create("pods", a_pod("p"))
-    refused = kubectl.run("logs p")
-    assert (refused.returncode, "not available in the sandbox cluster" in refused.stderr) == (1, True)
+    run_on_node(storage, "p")
+    for line in ("logs p", "exec p -- ls", "attach p", "port-forward p 8080:80"):
+        refused = kubectl.run(line)
+        assert (refused.returncode, "not available in the sandbox cluster" in refused.stderr) == (1, True), line
+
+
+def test_usage_and_autoscalers(kubectl: Kubectl, storage: Storage) -> None:
+    storage.create("pods", a_pod("p"))
+    run_on_node(storage, "p")
+    assert columns(kubectl("top pods"))[1] == ["p", "5m", "16Mi"]
+    assert columns(kubectl("top nodes"))[1][0] == "n1"
+    kubectl("apply -f -", DEPLOYMENT)
+    assert "autoscaled" in kubectl("autoscale deployment web --max=5 --cpu-percent=50")
+    assert columns(kubectl("get hpa"))[1][:3] == ["web", "Deployment/web", "cpu: <unknown>/50%"]
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not on the PATH")

@@ -27,6 +27,9 @@ from cloudprovider.static.cloud import StaticCloud
 NOT_READY = "node.kubernetes.io/not-ready"
 _MIRROR = "kubernetes.io/config.mirror"
 _SOURCE = "kubernetes.io/config.source"
+_LEASES, _LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
+_LEASE_S = 40
+"""How long a node's lease outlasts the next heartbeat."""
 _NO_PRESSURE = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
@@ -142,8 +145,20 @@ class MachineNodes:
 
     def _report(self, node: JsonObject, now: Instant) -> None:
         """Say that the node is Ready, for the first time or again."""
-        conditions = _conditions(node, now, ready=True)
-        _patch_conditions(self._storage, node, conditions)
+        _patch_conditions(self._storage, node, _conditions(node, now, ready=True))
+        self._renew_lease(node, now)
+
+    def _renew_lease(self, node: JsonObject, now: Instant) -> None:
+        """Say in the lease of the node that its kubelet lives, until after the next heartbeat."""
+        name = node["metadata"]["name"]
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+        metadata = {"name": name, "ownerReferences": [owner]}
+        lasts_s = int(self._timing.heartbeat_s) + _LEASE_S
+        renewed = f"{rfc3339(now.wall).removesuffix('Z')}.000000Z"
+        spec = {"holderIdentity": name, "leaseDurationSeconds": lasts_s, "renewTime": renewed}
+        self._storage.apply(
+            _LEASES, {"metadata": metadata, "spec": spec}, manager="kubelet", namespace=_LEASE_NAMESPACE
+        )
 
     def _mark_lost(self, key: tuple[str], machine: _Machine, node: JsonObject | None, now: Instant) -> None:
         due = (machine.gone_at or 0.0) + self._timing.lost_s

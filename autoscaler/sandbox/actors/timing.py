@@ -26,6 +26,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """For a deleted pod to stop, if its grace period is not shorter."""
     job_s: float = 10.0
     """How long a Job's pod runs if it does not say."""
+    autoscale_s: float = 5.0
+    """Between two looks of a HorizontalPodAutoscaler at its pods."""
+    autoscale_down_s: float = 30.0
+    """How long a HorizontalPodAutoscaler that does not say waits before it takes replicas away."""
     flush_s: float = 30.0
     """How often unschedulable pods are tried again though nothing seems to have changed."""
     event_repeat_s: float = 30.0

@@ -166,6 +166,25 @@ def _priority_class(obj: JsonObject, now: float) -> list[Any]:
     return [_name(obj), obj.get("value"), bool(obj.get("globalDefault")), age(obj, now), policy]
 
 
+def _autoscaler(obj: JsonObject, now: float) -> list[Any]:
+    spec, status = _spec(obj), _status(obj)
+    target = spec.get("scaleTargetRef") or {}
+    measured = {entry["resource"]["name"]: entry["resource"]["current"] for entry in status.get("currentMetrics") or ()}
+    shown = []
+    for metric in spec.get("metrics") or ():
+        resource = metric.get("resource") or {}
+        name, wanted, current = resource.get("name"), resource.get("target") or {}, measured.get(resource.get("name"))
+        if (percent := wanted.get("averageUtilization")) is not None:
+            used = "<unknown>" if current is None else f"{current.get('averageUtilization')}%"
+            shown.append(f"{name}: {used}/{percent}%")
+        else:
+            used = "<unknown>" if current is None else current.get("averageValue")
+            shown.append(f"{name}: {used}/{wanted.get('averageValue')}")
+    bounds = [spec.get("minReplicas"), spec.get("maxReplicas"), int(status.get("currentReplicas") or 0)]
+    reference = f"{target.get('kind')}/{target.get('name')}"
+    return [_name(obj), reference, ", ".join(shown) or "<none>", *bounds, age(obj, now)]
+
+
 def _service(obj: JsonObject, now: float) -> list[Any]:
     spec = _spec(obj)
     ports = ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in spec.get("ports") or ())
@@ -274,6 +293,9 @@ COLUMNS: Mapping[str, Layout] = {
     ),
     "persistentvolumes": Layout(
         named("Name", "Capacity", "Access Modes", "Reclaim Policy", "Status", "Claim", "StorageClass", "Age"), _volume
+    ),
+    "horizontalpodautoscalers.autoscaling": Layout(
+        named("Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"), _autoscaler
     ),
     "storageclasses.storage.k8s.io": Layout(
         named("Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion", "Age"),

@@ -271,6 +271,11 @@ def _secret(obj: JsonObject) -> None:
     fill(obj, {"type": "Opaque"})
 
 
+def _autoscaler(obj: JsonObject) -> None:
+    cpu = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
+    fill(obj["spec"], {"minReplicas": 1, "metrics": [{"type": "Resource", "resource": cpu}]})
+
+
 def _event(obj: JsonObject) -> None:
     obj.setdefault("eventTime", None)
     fill(obj, {"reportingComponent": "", "reportingInstance": ""})
@@ -283,6 +288,7 @@ BY_KIND: Mapping[str, Callable[[JsonObject], None]] = {
     "daemonsets.apps": _daemon_set,
     "deployments.apps": _deployment,
     "events": _event,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
     "jobs.batch": _job,
     "namespaces": _namespace,
     "nodes": _node,
@@ -303,6 +309,7 @@ BY_KIND: Mapping[str, Callable[[JsonObject], None]] = {
 ON_UPDATE: Mapping[str, Callable[[JsonObject], None]] = {
     "daemonsets.apps": _daemon_set,
     "deployments.apps": _deployment,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
     "replicasets.apps": _replica_set,
     "secrets": _secret,
     "services": _service,

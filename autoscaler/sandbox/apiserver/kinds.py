@@ -14,6 +14,8 @@ SUBRESOURCE_VERBS = {
     "binding": ("create",),
     "log": ("get",),
     "exec": ("create", "get"),
+    "attach": ("create", "get"),
+    "portforward": ("create", "get"),
     "finalize": ("update",),
 }
 SUBRESOURCE_KINDS = {
@@ -21,7 +23,11 @@ SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
     "binding": ("", "v1", "Binding"),
     "exec": ("", "v1", "PodExecOptions"),
+    "attach": ("", "v1", "PodAttachOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
 }
+NEEDS_CONTAINERS = ("log", "exec", "attach", "portforward")
+"""Subresources of pods that are refused, for no container runs."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -95,7 +101,7 @@ _EVENT_FIELDS = (
     "source",
     "type",
 )
-_POD_SUBRESOURCES = ("status", "eviction", "binding", "log", "exec")
+_POD_SUBRESOURCES = ("status", "eviction", "binding", *NEEDS_CONTAINERS)
 _WORKLOAD = ("status", "scale")
 _STATUS = ("status",)
 _ALL = ("all",)
@@ -126,6 +132,8 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("apps", "v1", "statefulsets", "StatefulSet", True, ("sts",), _WORKLOAD, categories=_ALL, generation=True),
     Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, ("hpa",), _STATUS,
          categories=_ALL),
+    Kind("autoscaling", "v1", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, ("hpa",), _STATUS,
+         categories=_ALL, store="horizontalpodautoscalers.autoscaling"),
     Kind("batch", "v1", "cronjobs", "CronJob", True, ("cj",), _STATUS, categories=_ALL, generation=True),
     Kind("batch", "v1", "jobs", "Job", True, (), _STATUS, ("status.successful",), None, _ALL, generation=True),
     Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, ("pdb",), _STATUS, generation=True),
@@ -152,6 +160,8 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False,
          verbs=("create",)),
     Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, verbs=("create",)),
+    Kind("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", False, verbs=("get", "list")),
+    Kind("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=("get", "list")),
 )  # fmt: skip
 
 

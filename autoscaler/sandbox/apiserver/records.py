@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.objects.meta import JsonObject
-from autoscaler.sandbox.apiserver import event_versions
+from autoscaler.sandbox.apiserver import spellings
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 Key = tuple[str, str]
@@ -42,8 +42,10 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
     def encoded(self, kind: Kind) -> bytes:
         """The whole object as JSON under this kind's version."""
-        if kind.group == "events.k8s.io":
-            return msgspec.json.encode(event_versions.to_events_v1(self.decoded(kind)))
+        if kind.store:
+            obj = self.decoded(kind)
+            spellings.from_stored(kind, obj)
+            return msgspec.json.encode(obj)
         return kind.head + self.tail
 
     def decoded(self, kind: Kind) -> JsonObject:

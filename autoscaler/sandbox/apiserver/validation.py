@@ -172,6 +172,20 @@ def _budget(obj: JsonObject, _old: JsonObject | None) -> Causes:
             yield invalid_value(f"spec.{field}", value, "must be greater than or equal to 0")
 
 
+def _autoscaler(obj: JsonObject, _old: JsonObject | None) -> Causes:
+    spec = obj.get("spec") or {}
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas")
+    if not isinstance(most, int) or most < 1:
+        yield invalid_value("spec.maxReplicas", most, "must be greater than 0")
+    elif not isinstance(least, int) or least < 1:
+        yield invalid_value("spec.minReplicas", least, "must be greater than or equal to 1")
+    elif most < least:
+        yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    for field in ("kind", "name"):
+        if not (spec.get("scaleTargetRef") or {}).get(field):
+            yield required(f"spec.scaleTargetRef.{field}")
+
+
 def _event(obj: JsonObject, _old: JsonObject | None) -> Causes:
     about = (obj.get("involvedObject") or {}).get("namespace") or ""
     if obj["metadata"].get("namespace") != (about or "default"):
@@ -226,6 +240,7 @@ BY_KIND: Mapping[str, Callable[[JsonObject, JsonObject | None], Causes]] = {
     "daemonsets.apps": _workload,
     "deployments.apps": _workload,
     "events": _event,
+    "horizontalpodautoscalers.autoscaling": _autoscaler,
     "jobs.batch": _job,
     "nodes": _node,
     "poddisruptionbudgets.policy": _budget,

@@ -7,13 +7,14 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.objects.meta import JsonObject
-from autoscaler.sandbox.apiserver import event_versions, fields, listing, protobuf, watching
+from autoscaler.sandbox.apiserver import fields, listing, protobuf, spellings, usage, watching
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.sandbox.apiserver.errors import (
     ApiError,
     accepted,
     bad_request,
     method_not_allowed,
+    not_found,
     not_implemented,
     required,
     unsupported_media_type,
@@ -21,7 +22,7 @@ from autoscaler.sandbox.apiserver.errors import (
 from autoscaler.sandbox.apiserver.errors import invalid as invalid_object
 from autoscaler.sandbox.apiserver.faults import USER
 from autoscaler.sandbox.apiserver.http_messages import JSON, ApiRequest, ApiResponse, ObjectFormat, answer
-from autoscaler.sandbox.apiserver.kinds import SUBRESOURCE_VERBS, Kind
+from autoscaler.sandbox.apiserver.kinds import NEEDS_CONTAINERS, SUBRESOURCE_VERBS, Kind
 from autoscaler.sandbox.apiserver.patch import APPLY, PatchType, media_types
 from autoscaler.sandbox.apiserver.routes import Route
 from autoscaler.sandbox.apiserver.storage import Storage
@@ -86,7 +87,9 @@ class Verbs:
         allowed = SUBRESOURCE_VERBS[route.subresource] if route.subresource else route.kind.verbs
         if verb not in allowed:
             raise method_not_allowed()
-        if route.subresource in ("log", "exec"):
+        if route.kind.group == usage.GROUP:
+            return self._usage(route, request)
+        if route.subresource in NEEDS_CONTAINERS:
             self._storage.record(route.kind, route.name, route.namespace)
             raise not_implemented(f"the {route.subresource} subresource")
         if verb not in _WRITES or route.subresource not in ("", "status"):
@@ -107,6 +110,20 @@ class Verbs:
         kind, selection = route.kind, self._selection(route, request)
         page = listing.list_page(self._storage, kind, selection, request)
         return listing.render(self._storage, kind, selection, page, request)
+
+    def _usage(self, route: Route, request: ApiRequest) -> ApiResponse:
+        """Answer for `kubectl top`, with figures of this moment."""
+        kind, storage = route.kind, self._storage
+        core = storage.kind(kind.plural)
+        selection = self._selection(msgspec.structs.replace(route, kind=core), request)
+        objects = [record.decoded(core) for record in storage.page(core, selection).records]
+        items = usage.measured(storage, kind, objects)
+        if not route.name:
+            head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": {}}
+            return answer({**head, "items": items})
+        if not items:
+            raise not_found(kind, route.name)
+        return answer(items[0])
 
     def _selection(self, route: Route, request: ApiRequest) -> Any:
         labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
@@ -151,7 +168,7 @@ class Verbs:
             return answer(_done(), 201)
         if route.name:
             raise method_not_allowed()
-        stored_kind = self._core_event(kind, body)
+        stored_kind = self._respelled(kind, body)
         obj = storage.create(stored_kind, body, namespace=route.namespace, dry_run=request.dry_run)
         return self._shaped(kind, obj, request, 201)
 
@@ -176,7 +193,7 @@ class Verbs:
                 route.kind, route.name, body, namespace=route.namespace, dry_run=dry_run
             )
             return answer(scale)
-        kind = self._core_event(route.kind, body)
+        kind = self._respelled(route.kind, body)
         given = (body.get("metadata") or {}).get("name")
         if given != route.name:
             raise bad_request(f"the name of the object ({given}) does not match the name on the URL ({route.name})")
@@ -209,7 +226,7 @@ class Verbs:
         if not manager:
             raise invalid_object(route.kind, route.name, [required("fieldManager", "is required for apply patch")])
         config = request.object()
-        kind = self._core_event(route.kind, config)
+        kind = self._respelled(route.kind, config)
         config.setdefault("metadata", {}).setdefault("name", route.name)
         obj, created = self._storage.apply(
             kind,
@@ -243,8 +260,8 @@ class Verbs:
         return answer({**head, "metadata": metadata, "items": items})
 
     def _shaped(self, kind: Kind, obj: JsonObject, request: ApiRequest, code: int = 200) -> ApiResponse:
-        if kind.group == "events.k8s.io" and obj.get("apiVersion") == "v1":
-            obj = event_versions.to_events_v1(obj)
+        if obj.get("apiVersion") != kind.api_version:
+            spellings.from_stored(kind, obj)
         match request.form():
             case ObjectFormat.TABLE:
                 include = request.query.get("includeObject", "Metadata")
@@ -257,10 +274,9 @@ class Verbs:
     def _stored_kind(self, kind: Kind) -> Kind:
         return self._storage.kind(kind.store) if kind.store else kind
 
-    def _core_event(self, kind: Kind, body: JsonObject) -> Kind:
-        """The kind that stores the body; an event in the newer spelling is respelled in place."""
-        if kind.group == "events.k8s.io":
-            event_versions.to_core(body)
+    def _respelled(self, kind: Kind, body: JsonObject) -> Kind:
+        """Respell the body as it is stored, in place, and return the kind that stores it."""
+        spellings.to_stored(kind, body)
         return self._stored_kind(kind)
 
 

@@ -58,6 +58,19 @@ def test_a_booting_machine_registers_unready_and_then_gets_ready() -> None:
     assert taint_keys(cluster, "general-1") == []
 
 
+def test_a_node_renews_its_lease_which_goes_with_it() -> None:
+    cluster = a_cluster()
+    cluster.run_for(5)
+    before = cluster.storage.get("leases", "general-00", "kube-node-lease")["spec"]
+    assert before["holderIdentity"] == "general-00"
+    cluster.run_for(310)
+    after = cluster.storage.get("leases", "general-00", "kube-node-lease")["spec"]
+    assert after["renewTime"] > before["renewTime"]
+    the_cloud(cluster).remove_machine("static://general-00", replace=False)
+    cluster.run_for(10)
+    assert cluster.storage.list("leases", namespace="kube-node-lease") == []
+
+
 def test_a_machine_whose_creation_fails_never_registers() -> None:
     cluster = a_cluster()
     the_cloud(cluster).fail_next("general", InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT"))
@@ -144,7 +157,7 @@ def test_a_quiet_node_reports_rarely() -> None:
     cluster.run_for(10)
     before = cluster.storage.revision
     cluster.run_for(899)
-    assert cluster.storage.revision - before == 3
+    assert cluster.storage.revision - before == 2 * 3, "the node and its lease"
 
 
 def test_kwok_nodes_become_ready_without_a_cloud() -> None:

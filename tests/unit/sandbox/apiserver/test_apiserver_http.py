@@ -14,7 +14,7 @@ from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.request_log import RbacRule
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
-from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_config, a_definition, a_pod
+from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_config, a_definition, a_pod, run_on
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 CONFIGS = "/api/v1/namespaces/default/configmaps"
@@ -171,6 +171,60 @@ def test_events_are_served_under_two_groups(http: Client) -> None:
     assert core["items"][0]["message"] == "hello"
     _, newer = http.ask("GET", "/apis/events.k8s.io/v1/events")
     assert (newer["items"][0]["note"], newer["items"][0]["apiVersion"]) == ("hello", "events.k8s.io/v1")
+
+
+def test_autoscalers_are_served_in_two_versions(http: Client) -> None:
+    place = "namespaces/default/horizontalpodautoscalers"
+    spec = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 5}
+    body = {"metadata": {"name": "web"}, "spec": {**spec, "targetCPUUtilizationPercentage": 60}}
+    code, made = http.ask("POST", f"/apis/autoscaling/v1/{place}", body)
+    assert (code, made["apiVersion"], made["spec"]["targetCPUUtilizationPercentage"]) == (201, "autoscaling/v1", 60)
+    _, second = http.ask("GET", f"/apis/autoscaling/v2/{place}/web")
+    target = {"type": "Utilization", "averageUtilization": 60}
+    assert second["spec"]["metrics"] == [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+    _, listed = http.ask("GET", f"/apis/autoscaling/v1/{place}")
+    assert listed["items"][0]["spec"] == {**spec, "minReplicas": 1, "targetCPUUtilizationPercentage": 60}
+
+
+class TestUsage:
+    """`kubectl top` asks for what runs."""
+
+    @pytest.fixture(autouse=True)
+    def pods(self, storage: Storage) -> None:
+        storage.create("nodes", {"metadata": {"name": "n1"}})
+        for name, cpu in (("busy", "2"), ("idle", None), ("waiting", "1")):
+            pod = a_pod(name, labels={"app": name})
+            if cpu is not None:
+                pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "1Gi"}}
+            storage.create("pods", pod)
+        for name in ("busy", "idle"):
+            run_on(storage, name, "n1")
+
+    def test_of_pods_that_run(self, http: Client) -> None:
+        _, listed = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/pods")
+        assert listed["kind"] == "PodMetricsList"
+        used = {item["metadata"]["name"]: item["containers"] for item in listed["items"]}
+        assert set(used) == {"busy", "idle"}
+        assert 600 <= int(used["busy"][0]["usage"]["cpu"].removesuffix("m")) <= 1400
+        assert used["idle"] == [{"name": "c", "usage": {"cpu": "5m", "memory": "16384Ki"}}]
+
+    def test_selected_as_pods_are(self, http: Client) -> None:
+        _, listed = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods?labelSelector=app%3Dbusy")
+        assert [item["metadata"]["name"] for item in listed["items"]] == ["busy"]
+        code, one = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/busy")
+        assert (code, one["kind"], one["containers"]) == (200, "PodMetrics", listed["items"][0]["containers"])
+
+    def test_of_nodes_is_more_than_that_of_their_pods(self, http: Client) -> None:
+        _, pod = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods/busy")
+        code, node = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/nodes/n1")
+        cpu = [int(usage["cpu"].removesuffix("m")) for usage in (node["usage"], pod["containers"][0]["usage"])]
+        assert (code, node["kind"]) == (200, "NodeMetrics")
+        assert cpu[0] > cpu[1]
+
+    @pytest.mark.parametrize("path", ["namespaces/default/pods/waiting", "namespaces/default/pods/none", "nodes/n9"])
+    def test_of_what_does_not_run_there_is_none(self, http: Client, path: str) -> None:
+        code, told = http.ask("GET", f"/apis/metrics.k8s.io/v1beta1/{path}")
+        assert (code, told["reason"]) == (404, "NotFound")
 
 
 def test_discovery_grows_with_definitions(http: Client, storage: Storage) -> None:
