@@ -14,6 +14,7 @@ import msgspec
 
 from cloudprovider import interface
 from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderFactory
+from cloudprovider.nearest import nearest
 
 GROUP = "autoscaler.cloudprovider"
 BUILT_IN = (
@@ -57,8 +58,9 @@ def entry_of(name: str, known: Iterable[EntryPoint] | None = None) -> EntryPoint
     entries = list(registered() if known is None else known)
     by_value = {entry.value: entry for entry in entries if entry.name == name}
     if not by_value:
-        names = ", ".join(sorted({entry.name for entry in entries}))
-        raise Misconfigured(f"cloud-provider: {name!r} is not installed; known are: {names}")
+        names = sorted({entry.name for entry in entries})
+        hint = nearest(name, names)
+        raise Misconfigured(f"cloud-provider: {name!r} is not installed; known are: {', '.join(names)}{hint}")
     if len(by_value) > 1:
         raise Misconfigured(f"cloud-provider: {name!r} is registered more than once: {', '.join(sorted(by_value))}")
     return next(iter(by_value.values()))

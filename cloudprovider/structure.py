@@ -5,7 +5,7 @@ anything else, an object of the API for example, is read as `msgspec` reads it. 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -40,6 +40,8 @@ class Syntax(msgspec.Struct, frozen=True):
     """Occurrences add up (each parses to a tuple) instead of the last one winning."""
     types: tuple[type, ...] = ()
     """Python types that a file may hold for it beside text."""
+    choices: Callable[[], Iterable[str]] = tuple
+    """Returns the words that a text may be, or that a list may hold; none if it may be any."""
     from_map: Callable[[Mapping[str, Any]], str] | None = None
     """Makes the text of an entry that a file has as a map; `ValueError` says what is wrong with it."""
 

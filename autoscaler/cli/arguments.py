@@ -3,18 +3,43 @@
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
 
 from autoscaler.config.arguments import parse_flags
-from autoscaler.config.flags import flags
+from autoscaler.config.flags import Flag, flags
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from cloudprovider.nearest import nearest
 
+_FILES = frozenset({"FILE", "SCENARIO", "DUMP", "CONFIG"})
+"""Metavars of arguments that are files."""
 _REQUIRED = "the following arguments are required: "
 _NAMED = re.compile(r"argument (?:-\w/)?(?P<name>\S+): (?P<problem>.*)", re.DOTALL)
+
+
+class Argument(msgspec.Struct, frozen=True, kw_only=True):
+    """An option, a flag or a positional argument, as completion needs it."""
+
+    names: Sequence[str] = ()
+    """With their dashes; none of a positional argument."""
+    help: str
+    takes_value: bool = True
+    """Whether the next word is its value. After an equals sign every flag has one."""
+    choices: Callable[[], Iterable[str]] = tuple
+    is_list: bool = False
+    """Whether a value is a list of choices, separated by commas."""
+    is_file: bool = False
+
+
+class ParsedAction(NamedTuple):
+    """An action of a subcommand, such as `check` of `config`."""
+
+    parser: "Parser"
+    help: str
 
 
 class Parser(argparse.ArgumentParser):
@@ -39,6 +64,20 @@ class Parser(argparse.ArgumentParser):
         if problems:
             raise ConfigError(problems)
         return parsed, []
+
+    def arguments(self) -> list[Argument]:
+        """Return what may be given here: options, flags and positional arguments, in the order of the help."""
+        own = [_argument(action) for action in self._actions if not isinstance(action, argparse._SubParsersAction)]
+        return own if self.get_default("flags") is None else [*own, *map(_flag_argument, flags().values())]
+
+    def actions(self) -> Mapping[str, "ParsedAction"]:
+        """Return the actions by name, of which one must be named; none if the subcommand has no actions."""
+        return {
+            listed.dest: ParsedAction(actions.choices[listed.dest], listed.help or "")
+            for actions in self._actions
+            if isinstance(actions, argparse._SubParsersAction)
+            for listed in actions._get_subactions()
+        }
 
     def error(self, message: str) -> Any:
         """Say what is wrong; `message` is argparse's."""
@@ -93,6 +132,28 @@ class Parser(argparse.ArgumentParser):
             return super()._match_argument(action, arg_strings_pattern)
         except argparse.ArgumentError:
             raise argparse.ArgumentError(action, f"needs a value ({action.metavar or action.dest})") from None
+
+
+def _argument(action: argparse.Action) -> Argument:
+    choices = [str(choice) for choice in action.choices or ()]
+    return Argument(
+        names=action.option_strings,
+        help=action.help or "",
+        takes_value=action.nargs != 0,
+        choices=lambda: choices,
+        is_file=action.metavar in _FILES,
+    )
+
+
+def _flag_argument(flag: Flag) -> Argument:
+    return Argument(
+        names=(f"--{flag.name}",),
+        help=flag.help,
+        takes_value=not flag.is_switch,
+        choices=flag.syntax.choices,
+        is_list=isinstance(flag.default, tuple),
+        is_file=flag.unit in ("file", "directory"),
+    )
 
 
 def _none_of(action: argparse.Action, value: object) -> str:

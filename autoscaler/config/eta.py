@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.config.syntax import Count, OptionalText, Real, StringArray, Support, Switch, Text
+from autoscaler.config.syntax import Count, OptionalText, Real, StringArray, Support, Switch, Text, choice
 from cloudprovider.number import parse_float
 from cloudprovider.structure import Syntax
 
@@ -18,13 +18,6 @@ class PodStartEstimator(StrEnum):
 
     PLACEMENT = "placement"
     RATIO = "ratio"
-
-
-def _estimator(text: str) -> PodStartEstimator:
-    try:
-        return PodStartEstimator(text)
-    except ValueError:
-        raise ValueError("must be one of ratio, placement") from None
 
 
 def _above_zero(text: str) -> float:
@@ -46,7 +39,7 @@ class Eta(msgspec.Struct, frozen=True):
     pod_start_estimates: Annotated[Switch, "Estimate when pending pods will be ready.", Support.OURS] = True
     pod_start_estimator: Annotated[
         PodStartEstimator,
-        Syntax("ratio|placement", _estimator, str),
+        choice(PodStartEstimator),
         "How to estimate: from each pod's planned place, or from a ratio of the cluster's totals.",
         Support.OURS,
     ] = PodStartEstimator.PLACEMENT

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from cloudprovider.nearest import nearest
+
 RANDOM, COST = "random", "cost"
 EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", "grpc")
 BY_PRICE = ("price", COST)
@@ -17,7 +19,7 @@ def chain_problems(names: Sequence[str]) -> Iterator[str]:
         yield f"names no expander; write one or more of {known}"
     for name in dict.fromkeys(names):
         if name not in EXPANDERS:
-            yield f'"{name}" is not an expander; known are {known}'
+            yield f'"{name}" is not an expander; known are {known}{nearest(name, EXPANDERS)}'
         elif list(names).count(name) > 1:
             yield f'"{name}" is there twice; name it once'
     for last, why in _LAST.items():

@@ -1,5 +1,6 @@
 """Options of the process: what it connects to, when it runs, and what it shows."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from autoscaler.config.syntax import (
     Gates,
     NodeSpecs,
     Number,
+    OptionalDirectory,
+    OptionalFile,
     OptionalText,
     Real,
     StringArray,
@@ -21,6 +24,7 @@ from autoscaler.config.syntax import (
     Switch,
     Text,
     choice,
+    optional,
 )
 from autoscaler.logs import LogFormat
 from cloudprovider.structure import Seconds
@@ -45,14 +49,20 @@ class ConfigSource(msgspec.Struct, frozen=True):
     compatibility: Annotated[
         Compatibility, choice(Compatibility), "Use the decisions and defaults of that version.", Support.OURS
     ] = Compatibility.HEAD
-    config: Annotated[OptionalText, "Configuration file (YAML); flags override it.", Support.OURS] = None
+    config: Annotated[OptionalFile, "Configuration file (YAML); flags override it.", Support.OURS] = None
+
+
+def _providers() -> Iterable[str]:
+    from cloudprovider.catalog import registered
+
+    return sorted({entry.name for entry in registered()})
 
 
 class Provider(msgspec.Struct, frozen=True):
     """The cloud and its node groups."""
 
-    cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
-    cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
+    cloud_provider: Annotated[str | None, optional("text", _providers), "Name of the cloud provider."] = None
+    cloud_config: Annotated[OptionalFile, "The provider's configuration file."] = None
     nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
     node_group_auto_discovery: Annotated[StringArray, "Selectors by which the provider finds node groups."] = ()
     cluster_name: Annotated[
@@ -62,7 +72,7 @@ class Provider(msgspec.Struct, frozen=True):
         FlagDifference("No provider uses it yet."),
     ] = None
     price_file: Annotated[
-        OptionalText, "Prices of instance types and of resources (YAML), for providers without prices.", Support.OURS
+        OptionalFile, "Prices of instance types and of resources (YAML), for providers without prices.", Support.OURS
     ] = None
     user_agent: Annotated[Text, "User agent of HTTP calls."] = "cluster-autoscaler"
     async_node_groups: Annotated[
@@ -157,7 +167,7 @@ class Loop(msgspec.Struct, frozen=True):
 class Kube(msgspec.Struct, frozen=True):
     """How to reach the API server."""
 
-    kubeconfig: Annotated[OptionalText, "kubeconfig file; without it the pod's service account is used."] = None
+    kubeconfig: Annotated[OptionalFile, "kubeconfig file; without it the pod's service account is used."] = None
     kubernetes: Annotated[OptionalText, "Address of the API server, instead of the one in the kubeconfig."] = None
     namespace: Annotated[Text, "Namespace of the autoscaler, its ConfigMaps and its lease."] = "kube-system"
     kube_client_qps: Annotated[Real, "Writes per second to the API server."] = 5.0
@@ -228,7 +238,9 @@ class Observe(msgspec.Struct, frozen=True):
     node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long the removal of unneeded nodes took."] = (
         False
     )
-    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    record_dir: Annotated[
+        OptionalDirectory, "Directory that keeps the last passes as scenario files.", Support.OURS
+    ] = None
     serve_recordings: Annotated[
         Switch,
         "Serve the newest recording, with all cluster data that decisions read, at /api/v1/recordings/latest.",
@@ -281,13 +293,13 @@ class Logging(msgspec.Struct, frozen=True):
         FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     log_dir: Annotated[
-        OptionalText,
+        OptionalDirectory,
         "Directory of log files.",
         Support.NOT_APPLICABLE,
         FlagDifference("There are no log files: everything goes to standard error."),
     ] = None
     log_file: Annotated[
-        OptionalText,
+        OptionalFile,
         "Log file.",
         Support.NOT_APPLICABLE,
         FlagDifference("There are no log files: everything goes to standard error."),

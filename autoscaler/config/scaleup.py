@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from autoscaler.config.expanders import EXPANDERS
 from autoscaler.config.syntax import (
     CoreRange,
     Count,
@@ -12,8 +13,8 @@ from autoscaler.config.syntax import (
     FlagDifference,
     GibRange,
     GpuRanges,
-    Names,
     Number,
+    OptionalFile,
     OptionalNumber,
     OptionalText,
     Percent,
@@ -24,6 +25,7 @@ from autoscaler.config.syntax import (
     Support,
     Switch,
     choice,
+    names,
 )
 from cloudprovider.structure import Seconds
 
@@ -95,9 +97,11 @@ class Pods(msgspec.Struct, frozen=True):
 class ScaleUp(msgspec.Struct, frozen=True):
     """How many nodes to add, and to which group."""
 
-    expander: Annotated[Names, "Rules that choose between node groups, applied in order until one group remains."] = (
-        "least-waste",
-    )
+    expander: Annotated[
+        tuple[str, ...],
+        names(EXPANDERS),
+        "Rules that choose between node groups, applied in order until one group remains.",
+    ] = ("least-waste",)
     estimator: Annotated[Estimator, choice(Estimator), "How to count the nodes that pods need."] = Estimator.BINPACKING
     max_nodes_per_scaleup: Annotated[Count, "Maximum number of nodes that one scale-up adds; 0 means no limit."] = 1000
     max_nodegroup_binpacking_duration_s: Annotated[
@@ -159,7 +163,7 @@ class ScaleUp(msgspec.Struct, frozen=True):
     ] = False
     grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
-        OptionalText, "PEM file with the certificate of the gRPC expander or of its certificate authority."
+        OptionalFile, "PEM file with the certificate of the gRPC expander or of its certificate authority."
     ] = None
 
 
@@ -237,7 +241,7 @@ class TemplateOptions(msgspec.Struct, frozen=True):
     ignore_taint: Annotated[StringArray, "Older name of startup-taint."] = ()
     status_taint: Annotated[StringArray, "Taint that comes and goes on working nodes; templates omit it."] = ()
     scale_from_unschedulable: Annotated[Switch, "Allow a cordoned node as the example of its group."] = False
-    scheduler_config_file: Annotated[OptionalText, "KubeSchedulerConfiguration with one profile."] = None
+    scheduler_config_file: Annotated[OptionalFile, "KubeSchedulerConfiguration with one profile."] = None
 
 
 class Features(msgspec.Struct, frozen=True):

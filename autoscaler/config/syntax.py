@@ -4,7 +4,7 @@ Every parser takes one occurrence of a flag and raises `ValueError` with what is
 """
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from cloudprovider.address import parse_address
+from cloudprovider.nearest import nearest
 from cloudprovider.number import BOOLEANS, parse_bool, parse_float, parse_int
 from cloudprovider.structure import Syntax
 
@@ -165,6 +166,19 @@ def parse_zone(text: str) -> ZoneInfo:
         raise ValueError("is not a known time zone; write for example Europe/Berlin") from None
 
 
+_joined: Callable[[tuple[str, ...]], str] = ",".join
+
+
+def names(known: Sequence[str] = ()) -> Syntax:
+    """Return the syntax of a list of names; `known` are those that it may hold, if not all may be there."""
+    return Syntax("names, comma-separated", parse_names, _joined, choices=lambda: known)
+
+
+def optional(unit: str, choices: Callable[[], Iterable[str]] = tuple) -> Syntax:
+    """Return the syntax of text that may be missing; `choices` as in `Syntax`."""
+    return Syntax(unit, lambda text: text or None, str, choices=choices)
+
+
 def choice(kind: type[StrEnum]) -> Syntax:
     """Return the syntax of a flag that takes one of the members of `kind`."""
 
@@ -172,9 +186,9 @@ def choice(kind: type[StrEnum]) -> Syntax:
         try:
             return kind(text)
         except ValueError:
-            raise ValueError(f"is not one of {', '.join(kind)}") from None
+            raise ValueError(f"is not one of {', '.join(kind)}{nearest(text, kind)}") from None
 
-    return Syntax("|".join(kind), parse, str)
+    return Syntax("|".join(kind), parse, str, choices=lambda: kind)
 
 
 def _counted(unit: str) -> Syntax:
@@ -201,10 +215,12 @@ def _show_float(value: float) -> str:
     return f"{value:.12g}"
 
 
-_joined: Callable[[tuple[str, ...]], str] = ",".join
 _not_negative = msgspec.Meta(ge=0)
 
-Switch = Annotated[bool, Syntax("bool", parse_bool, lambda on: "true" if on else "false", types=(bool,))]
+Switch = Annotated[
+    bool,
+    Syntax("bool", parse_bool, lambda on: "true" if on else "false", types=(bool,), choices=lambda: ("true", "false")),
+]
 Number = Annotated[int, _counted("int")]
 Count = Annotated[int, _counted("int"), _not_negative]
 CountFromOne = Annotated[int, _counted("int"), msgspec.Meta(ge=1)]
@@ -214,9 +230,11 @@ Real = Annotated[float, Syntax("float", parse_float, _show_float, types=(int, fl
 Percent = Annotated[float, Syntax("percent", parse_float, _show_float, types=(int, float)), msgspec.Meta(ge=0, le=100)]
 Zone = Annotated[ZoneInfo, Syntax("time zone", parse_zone, str)]
 Text = Annotated[str, Syntax("text", str, str)]
-OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]
+OptionalText = Annotated[str | None, optional("text")]
+OptionalFile = Annotated[str | None, optional("file")]
+OptionalDirectory = Annotated[str | None, optional("directory")]
 Address = Annotated[str, Syntax("host:port", _address, str)]
-Names = Annotated[tuple[str, ...], Syntax("names, comma-separated", parse_names, _joined)]
+Names = Annotated[tuple[str, ...], names()]
 StringSlice = Annotated[
     tuple[str, ...], Syntax("text, comma-separated, repeatable", parse_slice, _joined, repeated=True)
 ]

@@ -24,7 +24,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from autoscaler.cli.main import SUBCOMMANDS, main
+from autoscaler.cli.main import main
+from autoscaler.cli.subcommands import SUBCOMMANDS
 from autoscaler.config.flags import flags
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,8 @@ from types import ModuleType
 import pytest
 
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.main import SUBCOMMANDS, Subcommand, main
+from autoscaler.cli.main import main
+from autoscaler.cli.subcommands import SUBCOMMANDS, Subcommand
 from autoscaler.errors import ConfigError, RetryLater
 
 
@@ -144,8 +145,9 @@ def test_help_of_a_subcommand(capsys: pytest.CaptureFixture[str]) -> None:
     assert "FILE" in capsys.readouterr().out
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
+@pytest.mark.parametrize("words", [["--version"], ["version"], ["run", "--version"], ["demo", "--v=1", "--version"]])
+def test_version(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    assert main(words) == 0
     assert capsys.readouterr().out.startswith("autoscaler")
 
 

@@ -126,7 +126,7 @@ def test_a_flag_lands_in_its_section() -> None:
             ["--expander=least-wast"],
             [
                 '--expander: "least-wast" is not an expander; known are random, most-pods, least-nodes, least-waste, '
-                "price, cost, priority, grpc"
+                "price, cost, priority, grpc; did you mean least-waste?"
             ],
             id="unknown expander",
         ),
