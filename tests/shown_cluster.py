@@ -1,5 +1,7 @@
 """What is shown of a cluster of any size, the same every time."""
 
+import msgspec
+
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.eta.estimate import StartEstimate, WaitLevel, unknown
 from autoscaler.eta.page_section import starts_block
@@ -7,8 +9,10 @@ from autoscaler.eta.samples import DurationSpread, Knowledge
 from autoscaler.eta.status import Accuracy, EtaStatus
 from autoscaler.headroom.page import headroom_block
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
+from autoscaler.observe.headline import headline
 from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.status import (
+    Advice,
     AutoscalerState,
     BackoffStatus,
     Capacity,
@@ -24,6 +28,7 @@ from autoscaler.observe.status import (
     NodeStatus,
     PassStatus,
     Phase,
+    PodState,
     PodStatus,
     ProcessStatus,
     PublishedStatus,
@@ -50,6 +55,7 @@ def a_process(leading: bool = True) -> ProcessStatus:
         leading=leading,
         leader="cluster-autoscaler-5d7c9-x2x" if leading else "cluster-autoscaler-5d7c9-abc",
         kubernetes_version="v1.36.2",
+        currency="USD",
     )
 
 
@@ -138,6 +144,11 @@ def _pods(pods: int) -> tuple[PodStatus, ...]:
         GroupReason("web-general", "NodeResourcesFit", "Insufficient nvidia.com/gpu"),
         GroupReason("batch-spot", "NodeResourcesFit", "Insufficient nvidia.com/gpu"),
     )
+    gpu_advice = Advice(
+        code="InBackoff",
+        cause="needs a machine of group gpu-a100, which the cloud refused to grow",
+        fix="The autoscaler tries again in 5m. Add a group with the same GPU in another zone to wait less.",
+    )
     made = []
     for number in range(pods):
         if number % 3:
@@ -147,7 +158,9 @@ def _pods(pods: int) -> tuple[PodStatus, ...]:
                     name=f"web-7d9f8b6c5-{number:05d}",
                     pending_since_at=NOW - 40,
                     verdict="Helped",
+                    state=PodState.ON_ITS_WAY,
                     owner="ReplicaSet web-7d9f8b6c5",
+                    workload="Deployment web",
                     planned_group="web-general",
                     eta_s=85,
                 )
@@ -159,9 +172,12 @@ def _pods(pods: int) -> tuple[PodStatus, ...]:
                     name=f"train-{number}",
                     pending_since_at=NOW - 600 - number,
                     verdict="NoGroupFits",
+                    state=PodState.STUCK,
                     owner="Job train",
-                    detail="needs 1 nvidia.com/gpu",
+                    workload="Job train",
+                    detail="requests nvidia.com/gpu 1",
                     reasons=gpu_reasons,
+                    advice=gpu_advice,
                 )
             )
     return tuple(made)
@@ -206,7 +222,7 @@ def sample_status(nodes: int, pods: int | None = None) -> PublishedStatus:
     """A pass over so many nodes; without nodes everything is empty."""
     pending = nodes // 5 if pods is None else pods
     empty = nodes == 0 and not pending
-    return PublishedStatus(
+    status = PublishedStatus(
         process=a_process(),
         state=AutoscalerState.RUNNING,
         last_pass=PassStatus(
@@ -228,6 +244,7 @@ def sample_status(nodes: int, pods: int | None = None) -> PublishedStatus:
         decisions=() if empty else some_decisions(),
         events=() if empty else _events(),
     )
+    return msgspec.structs.replace(status, headline=headline(status))
 
 
 def sample_pools(number: int) -> HeadroomStatus:

@@ -358,6 +358,7 @@ class Daemon:
             leader=self._identity if self.leading else holder,
             compatibility=self._config.source.compatibility,
             dry_run=self._config.loop.dry_run,
+            currency=self._config.observe.price_currency,
         )
 
     def _context(self) -> ProviderContext:

@@ -214,6 +214,7 @@ class Observe(msgspec.Struct, frozen=True):
         Text, "Listen address for announced work; overrides `reservations.listen` unless empty.", Support.OURS
     ] = ""
     write_status_configmap: Annotated[Switch, "Write the status ConfigMap."] = True
+    price_currency: Annotated[Text, "Currency of the prices, as it is shown to people.", Support.OURS] = "USD"
     status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
     emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False
     record_duplicated_events: Annotated[Switch, "Send repeated events again instead of dropping them."] = False

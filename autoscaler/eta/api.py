@@ -17,8 +17,9 @@ from autoscaler.observe.api.answers import Name
 from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
 from autoscaler.observe.http.public_json import public_json
 from autoscaler.observe.http.routing import HTML, JSON, HttpProblem, Request, Response
+from autoscaler.observe.page.document import PageOptions
 
-PageRenderer = Callable[[EtaStatus, float, bool], Response]
+PageRenderer = Callable[[EtaStatus, float, PageOptions], Response]
 EstimateLimit = Annotated[int, Meta(ge=1, le=1000, description="Maximum number of items to return.")]
 
 _AGAIN = {"Retry-After": "1"}
@@ -45,12 +46,6 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
         | UnsetType
     ) = UNSET
     limit: EstimateLimit = 100
-
-
-class StartsQuery(msgspec.Struct, frozen=True, rename={"all_rows": "all"}):
-    """What the reader of the page wants."""
-
-    all_rows: Annotated[bool, Meta(description="Whether to show every active pod.")] = False
 
 
 class EtaPages:
@@ -104,8 +99,8 @@ class EtaPages:
                 "GET": Endpoint(
                     summary="Capacity, boot times and active pods, for people.",
                     exposes="what `/api/v1/eta` exposes",
-                    query=StartsQuery,
-                    serve=lambda wanted, _: self._page(self._status(), self._wall(), wanted.all_rows),
+                    query=PageOptions,
+                    serve=lambda options, _: self._page(self._status(), self._wall(), options),
                     responses={200: SuccessResponse(content_type=HTML)},
                     when=_SWITCHED_ON,
                 )

@@ -3,31 +3,29 @@
 from autoscaler.eta.status import EtaStatus, active_rows
 from autoscaler.objects import quantity
 from autoscaler.observe.figures import duration
-from autoscaler.observe.http.routing import HTML, Response
+from autoscaler.observe.http.routing import Response
+from autoscaler.observe.page.capacity import cpu_line, memory_line
+from autoscaler.observe.page.document import PageOptions, document, page_response, refresh_text
 from autoscaler.observe.page.format import lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
-from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
 from autoscaler.observe.page.table import Column, table
-from autoscaler.observe.page.tiles import cpu_line, memory_line
 from autoscaler.observe.summary import capacity_of
 from autoscaler.snapshot.cluster import ClusterView
 
 
-def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:
-    """Return the document; `everything` shows every active pod."""
+def starts_page(status: EtaStatus, wall: float, options: PageOptions) -> Response:
+    """Return the document."""
     if status.view is None or status.capacity is None:
         body = html("<p>No pass has finished yet, or this replica is on standby.</p>")
     else:
-        body = joined((_capacity(status.view), _groups(status), _active(status, wall, everything)))
+        body = joined((_capacity(status.view), _groups(status), _active(status, wall, options)))
     text = html(
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Starts · cluster autoscaler</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>{}</style></head>'
-        "<body><header><h1>Capacity and starts</h1></header><main>{}</main>"
-        '<footer><p><a href="/status">Status</a></p></footer></body></html>\n',
-        Html(STYLE),
+        '<header><h1>Capacity and starts</h1><p class="small muted">{}</p></header><main>{}</main>'
+        '<footer><p><a href="/status">Status</a></p></footer>',
+        refresh_text(options),
         body,
     )
-    return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+    return page_response(document("Starts", options, text))
 
 
 def _capacity(view: ClusterView) -> Html:
@@ -66,13 +64,15 @@ def _groups(status: EtaStatus) -> Html:
     return html("<section><h2>Node groups</h2>{}</section>", table(html("{}", len(rows)), columns, rows))
 
 
-def _active(status: EtaStatus, wall: float, everything: bool) -> Html:
+def _active(status: EtaStatus, wall: float, options: PageOptions) -> Html:
     assert status.view is not None
-    rows = active_rows(status.view, everything=everything)
+    rows = active_rows(status.view, everything=options.all_rows)
     if not rows:
         return NOTHING
     lines = joined(
         html("<li>{}</li>", name) if since is None else html("<li>{}, {}</li>", name, lasting(since, wall))
         for name, since in rows
     )
-    return html('<section><h2>Active pods</h2><ul>{}</ul><p><a href="?all=1">All</a></p></section>', lines)
+    everything = options.all_rows_link
+    link = NOTHING if everything is None else html('<p><a href="{}">All</a></p>', everything)
+    return html("<section><h2>Active pods</h2><ul>{}</ul>{}</section>", lines, link)

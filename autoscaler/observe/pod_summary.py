@@ -38,6 +38,7 @@ _HELD_BACK = {
 }
 
 
+_TEMPLATE_HASH = "pod-template-hash"
 _ON_THEIR_WAY = frozenset((Waiting.FITS, Waiting.NOMINATED, Waiting.TAKES_HEADROOM, PodVerdict.HELPED))
 _STUCK = frozenset(
     (
@@ -58,11 +59,13 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
     """
     etas = etas or {}
     owners: dict[PodClass, str | None] = {}
+    workloads: dict[PodClass, str | None] = {}
     statuses = []
     for pod, outcome in pod_outcomes(report):
         key, cls = pod.key, pod.cls
         if cls not in owners:
             owners[cls] = None if cls.owner is None else f"{cls.owner.kind} {cls.owner.name}"
+            workloads[cls] = workload_of(cls)
         advice = report.advice.get(cls) if outcome.stuck else None
         statuses.append(
             PodStatus(
@@ -73,6 +76,7 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
                 state=_state(outcome, advice),
                 detail=outcome.detail,
                 owner=owners[cls],
+                workload=workloads[cls],
                 reasons=outcome.reasons,
                 advice=advice,
                 planned_group=outcome.planned_group or report.pods.awaiting.get(key),
@@ -80,6 +84,16 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
             )
         )
     return tuple(statuses)
+
+
+def workload_of(cls: PodClass) -> str | None:
+    """Return kind and name of what a person knows the pods of a class by; None for pods without a controller."""
+    if cls.owner is None:
+        return None
+    kind, name, template = cls.owner.kind, cls.owner.name, cls.labels.get(_TEMPLATE_HASH)
+    if kind == "ReplicaSet" and template and name.endswith(f"-{template}"):
+        return f"Deployment {name.removesuffix(f'-{template}')}"
+    return f"{kind} {name}"
 
 
 def _state(outcome: PodOutcome, advice: Advice | None) -> PodState:

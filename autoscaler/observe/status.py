@@ -212,6 +212,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     detail: str = ""
     owner: str | None = None
     """Its controller, such as `ReplicaSet web-7d9f`."""
+    workload: str | None = None
+    """What a person knows it by: `Deployment web` where the controller is a Deployment's ReplicaSet."""
     reasons: tuple[GroupReason, ...] = ()
     """Pods of one class share this object."""
     advice: Advice | None = None
@@ -289,6 +291,8 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     kubernetes_version: str | None = None
     compatibility: str | None = None
     dry_run: bool = False
+    currency: str = ""
+    """Of prices."""
 
 
 class UndecodedKind(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Summarises the report of a pass for people; a pure function, fast for thousands of nodes and pods."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -43,6 +43,7 @@ from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import allocatable_gpus, gpu_resources
 from autoscaler.snapshot.template import Template
 
+_MOST_WORKLOADS = 3
 WHOLE_PASS = "pass"
 """The phase that is all of a pass."""
 _NOT_CREATED_IN_TIME = "machines that never came"
@@ -233,7 +234,11 @@ def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary
 
 def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decision]:
     wall = report.now.wall
-    helped = Counter(pod.planned_group for pod in pods if pod.verdict == PodVerdict.HELPED)
+    helped: dict[str | None, Counter[str]] = {}
+    for pod in pods:
+        if pod.verdict == PodVerdict.HELPED:
+            name = f"{pod.namespace}/{(pod.workload or pod.name).rpartition(' ')[2]}"
+            helped.setdefault(pod.planned_group, Counter())[name] += 1
     for resized in report.repairs.corrections:
         yield _resized(wall, DecisionKind.SCALE_DOWN, resized, detail=_NOT_CREATED_IN_TIME)
     for removed in report.repairs.unregistered_removed:
@@ -242,10 +247,19 @@ def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decisi
         yield _removed(wall, removed, _NOT_CREATED)
     partners = {} if report.scale_up.plan is None else _partners(report.scale_up.plan)
     for resized in report.increases:
-        shared = ", ".join(partners.get(resized.group, ()))
-        detail = f"shared with {shared}" if shared else ""
-        yield _resized(wall, DecisionKind.SCALE_UP, resized, pods=helped[resized.group], detail=detail)
+        workloads = helped.get(resized.group, Counter())
+        detail = _for_whom(workloads, partners.get(resized.group, ()))
+        yield _resized(wall, DecisionKind.SCALE_UP, resized, pods=workloads.total(), detail=detail)
     yield from _removals(report)
+
+
+def _for_whom(workloads: Counter[str], partners: Sequence[str]) -> str:
+    """Return which workloads get the new nodes of a group, and which groups share them."""
+    names = [f"{name} ({number:,})" if number > 1 else name for name, number in workloads.most_common(_MOST_WORKLOADS)]
+    if hidden := len(workloads) - len(names):
+        names.append(f"{hidden:,} more")
+    parts = [f"for {', '.join(names)}"] if names else []
+    return "; ".join([*parts, f"shared with {', '.join(partners)}"] if partners else parts)
 
 
 def _removals(report: PassReport) -> Iterator[Decision]:

@@ -26,7 +26,8 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.http.routing import Request, route
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.page.tiles import capacity_bars
+from autoscaler.observe.page.capacity import capacity_bars
+from autoscaler.observe.page.document import PageOptions
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
@@ -481,9 +482,10 @@ def test_both_pages_count_the_same_capacity() -> None:
     before = PublishedStatus(process=ProcessStatus(identity="me", version="0", started_at=0.0))
     cluster = summarise(report, before, number=1).cluster
     assert cluster is not None
-    line = "3.8 CPUs running, 16 CPUs pending, 16 total CPUs in cluster"
-    assert line in str(capacity_bars(cluster))
-    assert line in starts_page(world.keeper.status, NOW, everything=False).body.decode()
+    assert "CPU: 3.8 running, 16 pending; 16 on nodes" in str(capacity_bars(cluster, ()))
+    page = starts_page(world.keeper.status, NOW, PageOptions(refresh_s=30)).body.decode()
+    assert "3.8 CPUs running, 16 CPUs pending, 16 total CPUs in cluster" in page
+    assert '<meta http-equiv="refresh" content="30">' in page
 
 
 def test_expected_starts_are_on_the_status_of_pods() -> None:

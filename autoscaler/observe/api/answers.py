@@ -4,6 +4,7 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
+from autoscaler.observe.cost import ClusterCost
 from autoscaler.observe.status import (
     AutoscalerState,
     ClusterStatus,
@@ -99,6 +100,8 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     last_pass: PassStatus | None
     cluster: ClusterStatus | None
     totals: Totals
+    cost: ClusterCost
+    """Of the target sizes of all groups."""
     events: tuple[RecentEvent, ...]
     """The newest ones, oldest first."""
     api_server: ApiServerStatus

@@ -20,13 +20,14 @@ from autoscaler.observe.api.answers import (
     Totals,
     WatchStatus,
 )
+from autoscaler.observe.cost import cost_of
 from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
 from autoscaler.observe.http.health import HealthCheck, HealthResult
 from autoscaler.observe.http.routing import HTML, TEXT, Request, Response
 from autoscaler.observe.metrics import exposition
-from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.document import PageOptions, page_response
+from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.section import CompanionSection
-from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY
 from autoscaler.observe.status import StatusBoard, StatusView
 
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
@@ -57,8 +58,9 @@ def _pages(
 ) -> dict[str, Endpoint[Any]]:
     def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()
-        text = status_page(board.view, now.wall, options, health.alive(now), blocks, health.complaints(now))
-        return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+        return page_response(
+            status_page(board.view, now.wall, options, health.alive(now), blocks, health.complaints(now))
+        )
 
     def home(_: Nothing, __: Request) -> Response:
         return Response(b"see /status\n", status=302, headers={"Location": "/status"})
@@ -173,6 +175,7 @@ def _status(view: StatusView, health: HealthCheck, now: Instant) -> StatusAnswer
             pending_pods=len(status.pods),
             unneeded_nodes=sum(node.unneeded_since_at is not None for node in status.nodes),
         ),
+        cost=cost_of(status.groups, status.process.currency),
         events=status.events,
         api_server=ApiServerStatus(
             problems=health.complaints(now),

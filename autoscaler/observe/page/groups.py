@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from autoscaler.observe.cost import money
 from autoscaler.observe.figures import cpus, gib
 from autoscaler.observe.page.format import until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
@@ -13,7 +14,7 @@ from autoscaler.observe.status import GroupStatus, Health, ScaleUpActivity, Temp
 _MAX_GROUPS = 15
 
 
-def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str | None) -> Html:
+def groups_table(groups: Sequence[GroupStatus], currency: str, now_wall: float, all_link: str | None) -> Html:
     """Return the node groups, those that need attention first; a long table is cut.
 
     `all_link` leads to the page with all rows; None if this is that page.
@@ -27,7 +28,7 @@ def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str |
         Column("Ready", "n"),
         Column("Upcoming", "n"),
         Column("Unregistered", "n"),
-        Column("Price per hour", "n"),
+        Column(f"Cost per hour, {currency}" if currency else "Cost per hour", "n"),
     )
     rows = (_group_row(group, now_wall) for group in shown)
     states = Counter(word for group in groups for word, _ in _group_states(group))
@@ -61,8 +62,12 @@ def _group_row(group: GroupStatus, now_wall: float) -> list[Html]:
         html("{}", f"{counts.ready:,}"),
         html("{}", f"{group.upcoming:,}"),
         html("{}", f"{unregistered:,}") if unregistered else NOTHING,
-        NOTHING if group.node_price is None else html("{}", f"{group.node_price:.4g}"),
+        NOTHING if group.node_price is None else _cost(group.node_price, group.target_size),
     ]
+
+
+def _cost(price: float, machines: int) -> Html:
+    return html('{}<span class="sub">{} each</span>', money(price * machines), money(price))
 
 
 def _template(template: TemplateSummary | None) -> Html:

@@ -8,8 +8,9 @@ from autoscaler.observe.page.markup import NOTHING, Html, html
 from autoscaler.observe.page.table import Column, and_others, pill, table
 from autoscaler.observe.status import Decision, RecentEvent
 
-_MAX_DECISIONS = 15
+_MAX_DECISIONS = 10
 _MAX_EVENTS = 15
+_SHOWN_ELSEWHERE = frozenset(("ScaledUpGroup", "TriggeredScaleUp", "NotTriggerScaleUp", "ScaleDown", "ScaleDownEmpty"))
 
 
 def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
@@ -21,7 +22,7 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
         Column("Node group"),
         Column("Pods", "n"),
         Column("Result"),
-        Column("Detail", "wide"),
+        Column("Why", "wide"),
     )
     rows = (
         (
@@ -36,6 +37,11 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
     )
     caption = html("The newest {} of {}", len(shown), f"{len(history):,}") if len(shown) < len(history) else NOTHING
     return table(caption or html("{}", count(len(history), "decision")), columns, rows)
+
+
+def other_events(events: Sequence[RecentEvent]) -> list[RecentEvent]:
+    """Return the events that say what the page does not show as a decision or a pending pod."""
+    return [event for event in events if event.kind == "Warning" or event.reason not in _SHOWN_ELSEWHERE]
 
 
 def events_table(events: Sequence[RecentEvent], now_wall: float) -> Html:

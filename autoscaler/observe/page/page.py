@@ -1,54 +1,28 @@
-"""The status page: one HTML document that works without scripts, refreshes itself, and loads nothing else."""
+"""The status page: what needs a person, what is on its way, what was decided, and how the cluster stands."""
 
 from collections.abc import Iterable, Sequence
-from typing import Annotated
-from urllib.parse import urlencode
 
-import msgspec
-
+from autoscaler.observe.cost import cost_of
 from autoscaler.observe.http.health import OK, HealthResult
+from autoscaler.observe.page.capacity import capacity_bars
+from autoscaler.observe.page.document import PageOptions, document, refresh_text
 from autoscaler.observe.page.format import lasting, moment
 from autoscaler.observe.page.groups import groups_table
-from autoscaler.observe.page.history import decisions_table, events_table
+from autoscaler.observe.page.history import decisions_table, events_table, other_events
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.nodes import nodes_table
 from autoscaler.observe.page.plots import timeline
-from autoscaler.observe.page.pods import pods_table
 from autoscaler.observe.page.section import CompanionSection, SectionContent
-from autoscaler.observe.page.style import STYLE
 from autoscaler.observe.page.table import pill
-from autoscaler.observe.page.tiles import capacity_bars, tiles
-from autoscaler.observe.status import (
-    Health,
-    ProcessStatus,
-    PublishedStatus,
-    StatusView,
-    UndecodedKind,
-)
+from autoscaler.observe.page.tiles import tiles
+from autoscaler.observe.page.workloads import attention, coming
+from autoscaler.observe.status import Headline, PassStatus, ProcessStatus, StatusView, Tone, UndecodedKind
 
-DEFAULT_REFRESH_S = 15
-_MAX_REFRESH_S = 3600
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
-_SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events")
-_LAST_SECTION = "Nodes"
+_LONGEST_TITLE = 60
 
-Sections = Sequence[tuple[str, SectionContent]]
-"""The sections of companions by their titles."""
-
-
-class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refresh_s": "refresh"}):
-    """Options from the URL of the page."""
-
-    all_rows: Annotated[bool, msgspec.Meta(description="Whether to show every row.")] = False
-    refresh_s: Annotated[
-        int,
-        msgspec.Meta(ge=0, le=_MAX_REFRESH_S, description="Seconds after which the page reloads; 0 means never."),
-    ] = DEFAULT_REFRESH_S
-
-    def link(self, *, all_rows: bool, refresh_s: int) -> str:
-        """Return the relative address of the page with other options."""
-        changed = [("all", 1 if all_rows else 0, 0), ("refresh", refresh_s, DEFAULT_REFRESH_S)]
-        return "?" + urlencode([(name, value) for name, value, default in changed if value != default])
+Sections = Sequence[tuple[str, Html]]
+"""Sections by their titles; those without content are left out."""
 
 
 def status_page(
@@ -65,85 +39,83 @@ def status_page(
     server.
     """
     status = view.status
-    all_rows_link = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
-    sections = [(companion.title, companion.show(now_wall, all_rows_link)) for companion in companions]
+    shown = [(companion.title, companion.show(now_wall, options.all_rows_link)) for companion in companions]
+    lead = _lead(view, alive, shown, complaints)
+    sections = [(title, body) for title, body in _sections(view, now_wall, options.all_rows_link, shown) if body]
     body = joined(
         (
-            _header(status, now_wall, options, joined((_notices(status, alive, complaints), _alarms(sections)))),
+            _header(view, lead, now_wall, options),
+            _notices(view, alive, shown, complaints),
             NOTHING if status.last_pass is None else _contents(title for title, _ in sections),
-            _body(view, now_wall, all_rows_link, sections),
+            html("<main>{}</main>", _main(view, status.last_pass, now_wall, sections)),
             _footer(status.process, now_wall, [companion.data for companion in companions]),
         )
     )
-    refresh = html('<meta http-equiv="refresh" content="{}">', options.refresh_s) if options.refresh_s else NOTHING
-    return html(
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{} · cluster autoscaler</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">{}<style>{}</style></head>'
-        "<body>{}</body></html>\n",
-        _headline(status),
-        refresh,
-        Html(STYLE),
-        body,
-    )
+    return document(_title(lead.text), options, body)
 
 
-def _headline(status: PublishedStatus) -> str:
+def _lead(
+    view: StatusView, alive: HealthResult, companions: Iterable[tuple[str, SectionContent]], complaints: Sequence[str]
+) -> Headline:
+    """Return the headline as of this moment: good only where nothing else on the page is in trouble either."""
+    status = view.status
     if not status.process.leading:
-        return "Standby"
-    if status.cluster is None:
-        return "Starting"
-    return str(status.cluster.scope.health.status)
+        leader = f"{status.process.leader} leads" if status.process.leader else "nobody leads yet"
+        return Headline(text=f"Standby: {leader}. What follows is this replica's own view.", tone=Tone.BUSY)
+    headline = status.headline or Headline(text="Starting. No pass has finished yet.", tone=Tone.BUSY)
+    if complaints or not alive.ok:
+        text = complaints[0] if complaints else f"The health check fails. {alive.text}"
+        return Headline(text=f"{text} Last known: {headline.text}", tone=Tone.BAD)
+    alarmed = [title for title, section in companions if section.alarm]
+    if alarmed or status.undecoded:
+        first = f"{' and '.join(alarmed)} {'needs' if len(alarmed) == 1 else 'need'} a look. " if alarmed else ""
+        return Headline(text=f"{first}{headline.text}", tone=Tone.BAD)
+    return headline
 
 
-def _header(status: PublishedStatus, now_wall: float, options: PageOptions, notices: Html) -> Html:
-    process = status.process
+def _title(text: str) -> str:
+    """Return the beginning of the headline, cut at the end of a clause."""
+    first = text.split(". ")[0].split(": ")[0].removesuffix(".")
+    return first if len(first) <= _LONGEST_TITLE else f"{first[: _LONGEST_TITLE - 1]}…"
+
+
+def _header(view: StatusView, lead: Headline, now_wall: float, options: PageOptions) -> Html:
+    process = view.status.process
     pills = [pill("Leading", "good") if process.leading else pill("Standby", "warn")]
-    if status.cluster is not None:
-        health = status.cluster.scope.health.status
-        pills.append(pill(f"Cluster {health.lower()}", "good" if health == Health.HEALTHY else "bad"))
     if process.dry_run:
         pills.append(pill("Dry run: nothing is written", "warn"))
-    if options.refresh_s:
-        pause = options.link(all_rows=options.all_rows, refresh_s=0)
-        refresh = html('refreshes every {} s (<a href="{}">pause</a>)', options.refresh_s, pause)
-    else:
-        resume = options.link(all_rows=options.all_rows, refresh_s=DEFAULT_REFRESH_S)
-        refresh = html('does not refresh (<a href="{}">resume</a>)', resume)
     return html(
-        '<header>{}<div class="line"><h1>Cluster autoscaler</h1>{}</div>'
-        '<p class="small muted">{} · up {} · {}</p>{}</header>',
-        _standby_notice(process),
+        '<header><div class="line"><h1>Cluster autoscaler</h1>{}</div><p class="headline {}">{}</p>'
+        '<p class="small muted">{} · up {} · {}</p></header>',
         joined(pills, " "),
+        lead.tone.value,
+        lead.text,
         process.identity,
         lasting(process.started_at, now_wall),
-        refresh,
-        notices,
+        refresh_text(options),
     )
 
 
-def _contents(companion_titles: Iterable[str]) -> Html:
-    titles = (*_SECTIONS, *companion_titles, _LAST_SECTION)
+def _contents(titles: Iterable[str]) -> Html:
     links = joined(html('<li><a href="#{}">{}</a></li>', _anchor(title), title) for title in titles)
     return html('<nav aria-label="Sections"><ul>{}</ul></nav>', links)
 
 
-def _standby_notice(process: ProcessStatus) -> Html:
-    if process.leading:
-        return NOTHING
-    leader = html("<code>{}</code> leads", process.leader) if process.leader else Html("nobody leads yet")
-    return html('<p class="notice">This replica is on standby: {}. What follows is its own view.</p>', leader)
-
-
-def _notices(status: PublishedStatus, alive: HealthResult, complaints: Sequence[str]) -> Html:
-    notices = [html('<p class="notice bad">{}</p>', complaint) for complaint in complaints]
-    if not alive.ok:
+def _notices(
+    view: StatusView, alive: HealthResult, companions: Iterable[tuple[str, SectionContent]], complaints: Sequence[str]
+) -> Html:
+    status = view.status
+    notices = [html('<p class="notice bad">{}</p>', complaint) for complaint in complaints[1:]]
+    if complaints and not alive.ok:
         notices.append(html('<p class="notice bad">The health check fails. {}</p>', alive.text))
     if status.message is not None:
         notices.append(html('<p class="notice">{}</p>', status.message))
-    if status.last_pass is not None and status.last_pass.error is not None:
-        notices.append(html('<p class="notice">The last pass failed: {}</p>', status.last_pass.error))
     notices.extend(_undecoded_notice(kind) for kind in status.undecoded)
+    notices.extend(
+        html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, section.alarm)
+        for title, section in companions
+        if section.alarm
+    )
     return joined(notices)
 
 
@@ -158,55 +130,38 @@ def _undecoded_notice(kind: UndecodedKind) -> Html:
     )
 
 
-def _alarms(sections: Sections) -> Html:
-    return joined(
-        html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, section.alarm)
-        for title, section in sections
-        if section.alarm
-    )
-
-
-def _body(view: StatusView, now_wall: float, all_rows_link: str | None, sections: Sections) -> Html:
-    """Return the part between header and footer; `all_rows_link` leads to every row, None if this is that page."""
+def _main(view: StatusView, last: PassStatus | None, now_wall: float, sections: Sections) -> Html:
+    shown = joined(_section(title, body) for title, body in sections)
+    if last is None:
+        return joined((html("<section><h2>Waiting</h2><p>{}</p></section>", "No pass has finished yet."), shown))
     status = view.status
-    companion_sections = joined(_section(title, section.body) for title, section in sections)
+    return joined((tiles(status, last, cost_of(status.groups, status.process.currency), now_wall), shown))
+
+
+def _sections(
+    view: StatusView,
+    now_wall: float,
+    all_link: str | None,
+    companions: Iterable[tuple[str, SectionContent]],
+) -> Sections:
+    """Return the sections in the order of the page; `all_link` leads to every row, None if this is that page."""
+    status = view.status
+    of_companions = [(title, section.body) for title, section in companions]
     if status.last_pass is None:
-        waiting = "No pass has finished yet."
-        return html("<main><section><h2>Waiting</h2><p>{}</p></section>{}</main>", waiting, companion_sections)
-    current = joined(
-        (
-            _section(
-                "Node groups",
-                groups_table(status.groups, now_wall, all_rows_link)
-                if status.groups
-                else _empty("The provider has no node groups."),
-            ),
-            _section(
-                "Pending pods",
-                pods_table(status.pods, now_wall, all_rows_link) if status.pods else _empty("Every pod has a node."),
-            ),
-        )
-    )
-    recent = joined(
-        (
-            _section("Decisions", _decisions(view, now_wall)),
-            _section(
-                "Events",
-                events_table(status.events, now_wall) if status.events else _empty("No event was recorded yet."),
-            ),
-        )
-    )
-    capacity = capacity_bars(status.cluster)
-    nodes = nodes_table(status.nodes, now_wall, all_rows_link) if status.nodes else _empty("There are no nodes.")
-    return html(
-        '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}{}</main>',
-        tiles(status, status.last_pass, now_wall),
-        _section("Capacity", capacity) if capacity else NOTHING,
-        current,
-        recent,
-        companion_sections,
-        _section(_LAST_SECTION, nodes),
-    )
+        return of_companions
+    events = other_events(status.events)
+    groups = groups_table(status.groups, status.process.currency, now_wall, all_link)
+    nodes = nodes_table(status.nodes, now_wall, all_link)
+    return [
+        ("Needs a person", attention(status, now_wall, all_link)),
+        ("On its way", coming(status, now_wall, all_link)),
+        ("Decisions", _decisions(view, now_wall)),
+        ("Capacity", capacity_bars(status.cluster, status.groups)),
+        ("Node groups", groups if status.groups else _empty("The provider has no node groups.")),
+        *of_companions,
+        ("Nodes", nodes if status.nodes else _empty("There are no nodes.")),
+        ("Other events", events_table(events, now_wall) if events else NOTHING),
+    ]
 
 
 def _section(title: str, body: Html) -> Html:

@@ -22,6 +22,11 @@ header{margin-bottom:1rem}
 .line{display:flex;flex-wrap:wrap;align-items:center;gap:.4rem .6rem}
 .muted,caption,figcaption,footer{color:var(--muted)}
 .small{font-size:.85rem}
+.headline{font-size:1.15rem;line-height:1.4;padding:.7rem .9rem;border-radius:.5rem;border-left:.35rem solid;
+margin:.6rem 0}
+.headline.busy{background:var(--calm-bg);color:var(--ink);border-color:var(--fill)}
+.calm{color:var(--good)}
+.troubles{margin:.6rem 0 0;padding-left:1.1rem}.troubles li{margin:.25rem 0}
 .notice{padding:.6rem .8rem;border-radius:.4rem;background:var(--warn-bg);color:var(--warn);margin:.75rem 0}
 .notice a{color:inherit}
 .notice.bad{background:var(--bad-bg);color:var(--bad)}
@@ -67,21 +72,23 @@ em{color:var(--muted)}
 .bar{display:block;width:100%;height:.55rem;border-radius:.2rem;margin:.3rem 0 .15rem}
 .track{fill:var(--track)}.fill{fill:var(--fill)}.high{fill:var(--removed)}.target{fill:var(--target)}
 .mark{fill:var(--mark)}.failed{fill:var(--bad)}.added{fill:var(--added)}.removed{fill:var(--removed)}
+.pending{fill:var(--removed)}.supply{fill:var(--added)}
+.bar.tall{height:1.5rem}
 .axis{stroke:var(--muted);stroke-width:1;vector-effect:non-scaling-stroke}
 figure{margin:0 0 .9rem}
-.timeline{display:block;width:100%;height:7rem}
+.plot{display:grid;grid-template-columns:auto minmax(0,1fr);gap:.5rem}
+.scale{display:flex;flex-direction:column;justify-content:space-between;color:var(--muted);font-size:.8rem;text-align:right}
+.timeline{display:block;width:100%;height:7rem;border-left:1px solid var(--line)}
 .ticks{display:flex;justify-content:space-between;color:var(--muted);font-size:.8rem;margin-top:.2rem}
 figcaption{font-size:.85rem}
 .key{display:inline-block;width:.7rem;height:.7rem;border-radius:.15rem;margin:0 .3rem 0 .5rem}
 .key:first-child{margin-left:0}
+span.run{background:var(--fill)}span.supply{background:var(--added)}
 span.added{background:var(--added)}span.removed{background:var(--removed)}span.failed{background:var(--bad)}
 .capacity{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.25rem 2rem}
 footer{font-size:.85rem}
 header+nav{margin-bottom:.75rem}
 nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.3rem 0;list-style:none}
-@media (min-width:96rem){body{max-width:118rem}.pair{display:grid;gap:1rem;align-items:start;
-grid-template-columns:minmax(0,3fr) minmax(0,2fr)}}
-@media (max-width:70rem){.tiles{grid-template-columns:repeat(3,1fr)}}
 @media (max-width:44rem){body{padding:.75rem .6rem 1.5rem}section{padding:.75rem .7rem}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,caption{display:block;width:100%}
@@ -91,7 +98,7 @@ tr:last-child{border-bottom:0}
 td,tbody th,td.n,td.bars,td.size{display:grid;grid-column:1/-1;
 grid-template-columns:6.5rem minmax(0,1fr);gap:.5rem;width:100%;min-width:0;border:0;padding:.12rem 0;
 text-align:left;white-space:normal}
-td.n,td.bars{grid-column:auto;grid-template-columns:auto minmax(0,1fr)}
+td.bars{grid-column:auto;grid-template-columns:auto minmax(0,1fr)}
 td.empty{display:none}
 td::before,tbody th::before{content:attr(data-label);color:var(--muted);font-size:.85rem}
 tbody th code{font-weight:600}.timeline{height:5.5rem}.tiles{grid-template-columns:repeat(2,1fr)}}

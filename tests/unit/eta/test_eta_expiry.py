@@ -164,7 +164,7 @@ def test_an_earlier_generation_goes_once_and_only_with_a_deadline_that_can_be_re
         (["--ratio-run-seconds=0"], "must be > 0"),
         (["--ratio-start-seconds=x"], "must be > 0"),
         (["--ratio-run-seconds=-5"], "must be > 0"),
-        (["--pod-start-estimator=guess"], "ratio, placement"),
+        (["--pod-start-estimator=guess"], "placement, ratio"),
         (["--expired-pod-cleanup"], "--expired-pod-namespaces"),
         (["--expired-pod-cleanup", "--expired-pod-namespaces=a", "--expired-pod-annotation="], "is empty"),
     ],

@@ -252,5 +252,6 @@ def test_public_names_and_times() -> None:
             "kubernetesVersion": None,
             "compatibility": None,
             "dryRun": True,
+            "currency": "",
         },
     }

@@ -9,9 +9,11 @@ import msgspec
 import pytest
 
 from autoscaler.observe.figures import count, cpus, duration, gib, percent
+from autoscaler.observe.headline import headline
 from autoscaler.observe.http.health import HealthResult
+from autoscaler.observe.page.document import PageOptions
 from autoscaler.observe.page.markup import Html, html, joined
-from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.plots import share_bar, size_bar, timeline
 from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
 from autoscaler.observe.page.table import Column, table
@@ -22,6 +24,7 @@ from autoscaler.observe.status import (
     DecisionKind,
     GroupReason,
     NodeStatus,
+    PodState,
     PodStatus,
     PublishedStatus,
     RecentEvent,
@@ -117,7 +120,9 @@ def test_links_within_the_page_lead_somewhere(status_of: StatusOf, now_wall: flo
     page = page_of(status_of(10), now_wall)
     ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
     inner = [str(link["href"])[1:] for link in page.named("a") if str(link["href"]).startswith("#")]
-    assert inner == ["node-groups", "pending-pods", "decisions", "events", "nodes"]
+    assert inner == [
+        *("needs-a-person", "on-its-way", "decisions", "capacity", "node-groups", "nodes", "other-events"),
+    ]
     assert ids >= set(inner)
 
 
@@ -185,12 +190,12 @@ def test_groups_show_sizes_and_trouble(status_of: StatusOf, now_wall: float) -> 
 
 def test_pending_pods_of_one_fate_share_a_row(status_of: StatusOf, now_wall: float) -> None:
     page = page_of(status_of(1000), now_wall)
-    assert "200 pods without a node" in page.text
-    assert "and 132 like it" in page.text
-    assert "NodeResourcesFit (2), InBackoff" in page.text
+    assert "Job, 67 pods, such as train-198" in page.text
+    assert "Deployment, 133 pods, such as web-7d9f8b6c5-00001" in page.text
+    assert "3 node groups: NodeResourcesFit (2), InBackoff" in page.text
     assert "Insufficient nvidia.com/gpu" in page.text
     each = page_of(status_of(1000), now_wall, all_rows=True)
-    assert "like it" not in each.text
+    assert "such as" not in each.text
     assert len(each.named("details")) > len(page.named("details"))
 
 
@@ -200,7 +205,7 @@ def test_many_different_pods_are_cut(status_of: StatusOf, now_wall: float) -> No
         for number in range(150)
     )
     text = page_of(msgspec.structs.replace(status_of(1), pods=pods), now_wall).text
-    assert "150 pods without a node, 50 of them not shown" in text
+    assert "The 50 most relevant of 150 workloads." in text
 
 
 def test_nodes_are_cut_to_the_most_relevant(status_of: StatusOf, now_wall: float) -> None:
@@ -247,7 +252,13 @@ def test_gpu_column_only_where_there_are_gpus(status_of: StatusOf, now_wall: flo
 def test_estimates_have_a_column_where_one_is_known(status_of: StatusOf, now_wall: float) -> None:
     def one(name: str, eta_s: float | None) -> PodStatus:
         return PodStatus(
-            namespace="a", name=name, pending_since_at=now_wall, verdict="Helped", owner="Job x", eta_s=eta_s
+            namespace="a",
+            name=name,
+            pending_since_at=now_wall,
+            verdict="Helped",
+            state=PodState.ON_ITS_WAY,
+            workload="Job x",
+            eta_s=eta_s,
         )
 
     def text(*pods: PodStatus) -> str:
@@ -259,12 +270,18 @@ def test_estimates_have_a_column_where_one_is_known(status_of: StatusOf, now_wal
 
 
 def test_events_that_say_the_same_share_a_row(status_of: StatusOf, now_wall: float) -> None:
-    def one(about: str, age_s: float, message: str = "pod triggered scale-up") -> RecentEvent:
-        return RecentEvent(at=now_wall - age_s, kind="Normal", reason="TriggeredScaleUp", about=about, message=message)
+    def an_event(about: str, age_s: float, message: str = "not evicted", reason: str = "Failed") -> RecentEvent:
+        return RecentEvent(at=now_wall - age_s, kind="Normal", reason=reason, about=about, message=message)
 
-    events = (one("Pod a/x", 90), one("Pod a/other", 80, "pod triggered nothing"), one("Pod a/y", 20))
+    events = (
+        an_event("Pod a/x", 90),
+        an_event("Pod a/other", 80, "evicted late"),
+        an_event("Pod a/y", 20),
+        an_event("Pod a/shown-above", 10, "pod triggered scale-up", "TriggeredScaleUp"),
+    )
     page = page_of(msgspec.structs.replace(status_of(1), events=events), now_wall)
-    assert "20 s ago TriggeredScaleUp pod triggered scale-up Pod a/y and 1 like it" in page.text
+    assert "20 s ago Failed not evicted Pod a/y and 1 like it" in page.text
+    assert "shown-above" not in page.text, "decisions and pending pods tell it already"
     assert "The newest 3 events" in page.text
     assert "Pod a/x" not in page.text
 
@@ -281,7 +298,7 @@ def test_a_loop_that_is_stuck_is_announced(status_of: StatusOf, now_wall: float)
     status = status_of(1)
     stuck = HealthResult(False, "Error: last activity more than 700.0s ago <b>")
     text = status_page(StatusView(status), now_wall, PageOptions(), stuck)
-    assert '<p class="notice bad">The health check fails. Error: last activity more than 700.0s ago &lt;b&gt;' in text
+    assert '<p class="headline bad">The health check fails. Error: last activity more than 700.0s ago &lt;b&gt;' in text
     assert "health check" not in status_page(StatusView(status), now_wall, PageOptions())
 
 
@@ -290,15 +307,16 @@ def test_a_standby_replica_says_so_first(status_of: StatusOf, now_wall: float) -
     process = msgspec.structs.replace(status.process, leading=False, leader="other-1")
     page = page_of(msgspec.structs.replace(status, process=process), now_wall)
     first = page.text.split("</title>")[0].strip()
-    assert first.startswith("Standby · cluster autoscaler This replica is on standby: other-1 leads.")
+    assert first.startswith("Standby · Cluster autoscaler Cluster autoscaler Standby Standby: other-1 leads.")
 
 
 def test_a_failed_pass_is_announced(status_of: StatusOf, now_wall: float) -> None:
     status = status_of(1)
     assert status.last_pass is not None
     failed = msgspec.structs.replace(status.last_pass, error="the cloud is away")
-    text = page_of(msgspec.structs.replace(status, last_pass=failed), now_wall).text
-    assert "The last pass failed: the cloud is away" in text
+    status = msgspec.structs.replace(status, last_pass=failed)
+    page = page_of(msgspec.structs.replace(status, headline=headline(status)), now_wall)
+    assert "Leading The last pass failed: the cloud is away." in page.text
 
 
 def test_the_timeline_adds_up(now_wall: float) -> None:
@@ -307,7 +325,7 @@ def test_the_timeline_adds_up(now_wall: float) -> None:
 
     plot = Page(timeline([one(now_wall - 7200, 3), one(now_wall - 7200, 4), one(now_wall, -2)], now_wall))
     bars = [bar for bar in plot.named("rect") if bar["class"] in ("added", "removed")]
-    assert [(bar["class"], bar["height"]) for bar in bars] == [("added", "50.0"), ("removed", "14.3")]
+    assert [(bar["class"], bar["height"]) for bar in bars] == [("added", "77.8"), ("removed", "22.2")]
     assert "7 nodes added" in plot.text
     assert "2 nodes removed" in plot.text
     assert "08:00 UTC: 7 nodes added" in plot.text

@@ -11,7 +11,8 @@ from autoscaler.eta.status import EtaStatus
 from autoscaler.headroom.page import headroom_block
 from autoscaler.headroom.policy import EarlyPolicy
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
-from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.document import PageOptions
+from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.observe.status import PublishedStatus, StatusView
@@ -65,7 +66,10 @@ def test_companions_that_are_off_are_not_mentioned() -> None:
 def test_sections_have_a_place_in_the_contents_and_the_document_stays_well_formed(number: int) -> None:
     page = page_with(*sample_blocks(number))
     contents = [str(link["href"]) for link in page.named("a") if str(link["href"]).startswith("#")]
-    assert contents[-4:] == ["#headroom", "#reservations", "#starts", "#nodes"]
+    of_sections = ["#headroom", "#reservations", "#starts"]
+    assert [link for link in contents[contents.index("#node-groups") :] if link != "#other-events"] == [
+        *("#node-groups", *of_sections, "#nodes"),
+    ]
     data = [str(link["href"]) for link in page.named("a") if str(link["href"]).startswith("/api/")]
     assert data[-3:] == ["/api/v1/headroom", "/api/v1/reservations", "/api/v1/eta"]
     assert {f"#{one['id']}" for _, one in page.tags if "id" in one} >= set(contents)

@@ -6,8 +6,9 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, Pods, ResourceLimits, ScaleUp
 from autoscaler.config.tree import Config
+from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.pod_summary import pod_statuses
+from autoscaler.observe.pod_summary import pod_statuses, workload_of
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import PodState, PodStatus
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skip, Waiting
@@ -31,8 +32,17 @@ def test_helped_pods_name_their_group_and_owner() -> None:
         verdict=PodVerdict.HELPED,
         state=PodState.ON_ITS_WAY,
         owner="ReplicaSet web",
+        workload="ReplicaSet web",
         planned_group="web",
     )
+
+
+def test_a_replica_set_of_a_deployment_is_known_by_the_deployment() -> None:
+    labels = {"pod-template-hash": "7d9f"}
+    owned = msgspec.structs.replace(a_pod("web-7d9f-x").cls, owner=OwnerReference(kind="ReplicaSet", name="web-7d9f"))
+    assert workload_of(owned) == "ReplicaSet web-7d9f"
+    assert workload_of(msgspec.structs.replace(owned, labels=labels)) == "Deployment web"
+    assert workload_of(msgspec.structs.replace(owned, owner=None)) is None
 
 
 def test_pods_go_to_different_groups_in_one_pass() -> None:

@@ -125,12 +125,15 @@ def test_a_node_without_a_resource_has_no_share_of_it() -> None:
     assert (node.cpu_utilization, node.memory_utilization, node.gpu_utilization) == (0.0, None, None)
 
 
+SMALL = "for default/web (3)"
+
+
 def test_decisions_say_what_was_done_for_how_many_pods() -> None:
     world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"))
     world.static.fail_next("b", ProviderError("broken"))
     world.submit(*replicas(waiting("small", cpu="3500m"), 3), waiting("large", cpu="7500m"))
     assert shown(world.run()).decisions == (
-        Decision(at=NOW, kind=DecisionKind.SCALE_UP, group="a", delta=3, pods=3, result="Successful"),
+        Decision(at=NOW, kind=DecisionKind.SCALE_UP, group="a", delta=3, pods=3, result="Successful", detail=SMALL),
         Decision(at=NOW, kind=DecisionKind.SCALE_UP, group="b", delta=1, result="Error", detail="broken"),
     )
 
@@ -141,7 +144,10 @@ def test_balanced_groups_name_each_other() -> None:
     world.submit(*replicas(waiting("web"), 4))
     decisions = {one.group: one for one in shown(world.run()).decisions}
     assert {group: one.delta for group, one in decisions.items()} == {"a": 2, "b": 2}
-    assert {group: one.detail for group, one in decisions.items()} == {"a": "shared with b", "b": "shared with a"}
+    assert {group: one.detail for group, one in decisions.items()} == {
+        "a": "for default/web (4); shared with b",
+        "b": "shared with a",
+    }
 
 
 def test_repairs_are_decisions_too() -> None:

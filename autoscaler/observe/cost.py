@@ -1,0 +1,32 @@
+"""What the machines of a cluster cost, as far as their prices are known."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from autoscaler.observe.status import GroupStatus
+
+
+class ClusterCost(msgspec.Struct, frozen=True, kw_only=True):
+    """The price of all machines that are asked for."""
+
+    per_hour: float | None
+    """None: no group has a price."""
+    currency: str
+    unpriced_groups: int
+    """Groups with machines of which nobody knows the price: they are left out."""
+
+
+def cost_of(groups: Iterable[GroupStatus], currency: str) -> ClusterCost:
+    """Return what the target sizes of the groups cost."""
+    prices = [(group.target_size, group.node_price) for group in groups]
+    known = [size * price for size, price in prices if price is not None]
+    unpriced = sum(1 for size, price in prices if price is None and size)
+    return ClusterCost(per_hour=sum(known) if known else None, currency=currency, unpriced_groups=unpriced)
+
+
+def money(amount: float) -> str:
+    """Return an amount to four significant digits at least, without an exponent: `0.0047`, `12.35`, `1,234.5`."""
+    digits = next((digits for digits in range(1, 5) if abs(amount) >= 10 ** (4 - digits)), 5)
+    text = f"{amount:,.{digits}f}".rstrip("0").rstrip(".")
+    return text if text not in ("", "-0") else "0"
