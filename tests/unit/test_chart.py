@@ -287,6 +287,7 @@ def test_the_monitor_finds_the_service_and_rules_are_templates() -> None:
             {"image": {"repository": "registry.k8s.io/autoscaling/cluster-autoscaler"}},
             "image.repository: registry.k8s.io/autoscaling/cluster-autoscaler is Cluster Autoscaler",
         ),
+        ({"image": {"repository": "r", "tag": "v1.33.0"}}, "image.tag: v1.33.0 is a version of Cluster Autoscaler"),
         ({"cloudProvider": "aws"}, "autoDiscovery.clusterName: name node groups here or in autoscalingGroups"),
         ({"extraArgs": {"namespace": "x"}}, "extraArgs and customArgs: set --namespace with helm --namespace"),
         ({"customArgs": ["-cloud-provider=aws"]}, "extraArgs and customArgs: set --cloud-provider with cloudProvider"),

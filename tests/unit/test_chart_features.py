@@ -87,6 +87,13 @@ def test_companions_have_their_permissions_in_their_namespaces(
     assert bound == {"kube-system", *namespaces}
 
 
+def test_classes_of_pools_may_be_read() -> None:
+    pools = [{"name": "p", "namespace": "ci", "priorityClassName": "mine"}]
+    granted = permissions(rendered({**KWOK, "headroom": {"pools": pools}}))
+    read = {name for _, _, resource, verb, name in granted if (resource, verb) == ("priorityclasses", "get")}
+    assert read == {"cluster-headroom", "mine"}
+
+
 def test_expired_pods_everywhere_need_the_cluster_role() -> None:
     before, after = (permissions(rendered({**KWOK, **one})) for one in ({}, {"expiredPods": {"namespaces": ["*"]}}))
     assert after - before == {("ClusterRole", "", "pods", "delete", "")}

@@ -111,13 +111,15 @@
 
 {{- define "node-autoscaler.classRules" -}}
 {{- if and .Values.headroom (not .Values.dryRun) }}
+{{- $classes := list "cluster-headroom" }}
+{{- range .Values.headroom.pools }}{{ with .priorityClassName }}{{ $classes = append $classes . }}{{ end }}{{ end }}
 # The PriorityClass of pause pods: created if it is missing, never changed. RBAC cannot limit `create` to a name.
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
   verbs: [create]
 - apiGroups: [scheduling.k8s.io]
   resources: [priorityclasses]
-  resourceNames: [cluster-headroom]
+  resourceNames: {{ uniq $classes | toJson }}
   verbs: [get]
 {{- end }}
 {{- end }}
