@@ -5,7 +5,7 @@ In values.yaml `## Heading` starts a table, and `# -- Text` describes the value 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,16 @@ def described() -> Iterator[tuple[str, str, str]]:
             text = ""
 
 
-def default_of(name: str) -> Any:
-    """Return the default of a value."""
-    found = yaml.safe_load(VALUES.read_text())
-    for part in name.split("."):
-        found = found[part]
-    return found
+def defaults() -> dict[str, Any]:
+    """Return every default by its dotted name."""
+    return dict(_flattened(yaml.safe_load(VALUES.read_text())))
+
+
+def _flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        yield prefix + name, value
+        if isinstance(value, dict):
+            yield from _flattened(value, f"{prefix}{name}.")
 
 
 def _shown(default: Any) -> str:
@@ -53,11 +57,12 @@ def readme() -> str:
     """Return the README with tables of the present values."""
     lines: list[str] = []
     shown = ""
+    present = defaults()
     for heading, name, text in described():
         if heading != shown:
             lines += ["", f"### {heading}", "", "| Value | Default | Meaning |", "| --- | --- | --- |"]
             shown = heading
-        lines.append(f"| `{name}` | {_shown(default_of(name))} | {text} |".replace("|  |", "| |"))
+        lines.append(f"| `{name}` | {_shown(present[name])} | {text} |".replace("|  |", "| |"))
     before, after = README.read_text().split(_MARKS[0])[0], README.read_text().split(_MARKS[1])[1]
     return before + _MARKS[0] + "\n" + "\n".join(lines) + "\n\n" + _MARKS[1] + after
 

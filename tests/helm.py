@@ -1,5 +1,6 @@
 """Renders the chart with helm."""
 
+import functools
 import json
 import os
 import shutil
@@ -45,9 +46,14 @@ def template(values: Mapping[str, Any]) -> "subprocess.CompletedProcess[str]":
 def rendered(values: Mapping[str, Any]) -> list[Any]:
     """Return the objects that the chart makes of values, with an image where they name none."""
     image = {"repository": "registry.example.com/node-autoscaler", **values.get("image", {})}
-    done = template({**values, "image": image})
+    return [document for document in yaml.safe_load_all(_rendered(json.dumps({**values, "image": image}))) if document]
+
+
+@functools.cache
+def _rendered(values: str) -> str:
+    done = template(json.loads(values))
     assert done.returncode == 0, done.stderr
-    return [document for document in yaml.safe_load_all(done.stdout) if document]
+    return done.stdout
 
 
 def only(objects: Sequence[Any], kind: str) -> Any:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from autoscaler.config.load import load
-from tests.chart_readme import README, VALUES, described, readme
+from tests.chart_readme import README, defaults, described, readme
 from tests.helm import CHART, KWOK, THEIRS, container, flags, only, permissions, rendered, run_helm, template
 
 ROOT = Path(__file__).parents[2]
@@ -49,17 +49,10 @@ def test_the_readme_shows_the_present_values() -> None:
     assert README.read_text() == readme(), "run: make docs"
 
 
-def names(values: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    for name, value in values.items():
-        yield prefix + name
-        if isinstance(value, dict) and value:
-            yield from names(value, f"{prefix}{name}.")
-
-
 def test_every_value_is_described_once_or_is_part_of_one_that_is() -> None:
     shown = [name for _, name, _ in described()]
     assert len(shown) == len(set(shown))
-    whole = set(names(yaml.safe_load(VALUES.read_text())))
+    whole = defaults().keys()
     assert set(shown) <= whole
     parents = {name for name in whole if any(other.startswith(f"{name}.") for other in shown)}
     assert [
@@ -74,7 +67,7 @@ def known(node: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 
 
 def test_the_schema_knows_the_values_and_the_readme_those_without_effect() -> None:
-    ours = set(names(yaml.safe_load(VALUES.read_text())))
+    ours = defaults().keys()
     extra = {name for name in known(schema()) if name not in ours}
     (text,) = re.findall(r"^These values.*without effect:(.*?)\.$", README.read_text(), re.MULTILINE | re.DOTALL)
     told = set(re.findall(r"`([A-Za-z.]+)`", text))
