@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-from tests.helm import CHART
-
+CHART = Path(__file__).parents[1] / "charts" / "node-autoscaler"
 README = CHART / "README.md"
 VALUES = CHART / "values.yaml"
 _MARKS = ("<!-- values -->", "<!-- end -->")
@@ -68,4 +67,4 @@ def readme() -> str:
 
 
 if __name__ == "__main__":
-    Path(README).write_text(readme())
+    README.write_text(readme())

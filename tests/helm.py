@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-CHART = Path(__file__).parents[1] / "charts" / "node-autoscaler"
+from tests.chart_readme import CHART
+
 _VALUES = sorted((Path(__file__).parent / "chart_values").iterdir())
 THEIRS = {path.stem: yaml.safe_load(path.read_text()) for path in _VALUES}
 """Values as they are written for Cluster Autoscaler's chart, by what they are about."""

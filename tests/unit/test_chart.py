@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from autoscaler.config.load import load
-from tests.chart_readme import README, defaults, described, readme
-from tests.helm import CHART, KWOK, THEIRS, container, flags, only, permissions, rendered, run_helm, template
+from tests.chart_readme import CHART, README, defaults, described, readme
+from tests.helm import KWOK, THEIRS, container, flags, only, permissions, rendered, run_helm, template
 
 ROOT = Path(__file__).parents[2]
 
@@ -275,6 +275,7 @@ def test_the_monitor_finds_the_service_and_rules_are_templates() -> None:
         ({"replicas": 2}, "additional properties 'replicas' not allowed"),
         ({"rbac": {"clusterscoped": False}}, "at '/rbac': additional properties 'clusterscoped' not allowed"),
         ({"autoscalingGroups": [{"name": "a"}]}, "at '/autoscalingGroups/0': missing properties 'minSize', 'maxSize'"),
+        ({"extraArgs": {"--v": 4}}, "extraArgs: write v instead of --v"),
         ({"image": {}}, "image.repository: name the image that you pushed; there is no public one yet"),
         (
             {"image": {"repository": "registry.k8s.io/autoscaling/cluster-autoscaler"}},

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from autoscaler.config.load import load, load_file
-from tests.helm import CHART, KWOK, THEIRS, container, flags, only, permissions, rendered, run_helm
+from tests.chart_readme import CHART
+from tests.helm import KWOK, THEIRS, container, flags, only, permissions, rendered, run_helm
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"

@@ -10,6 +10,11 @@
 {{- if regexMatch "^v1\\.[1-9][0-9]\\.[0-9]+$" (toString .Values.image.tag) }}
 {{- fail (printf "image.tag: %s is a version of Cluster Autoscaler; leave it out, or name the tag that you pushed" .Values.image.tag) }}
 {{- end }}
+{{- range $key, $value := .Values.extraArgs }}
+{{- if hasPrefix "-" $key }}
+{{- fail (printf "extraArgs: write %s instead of %s" (regexReplaceAll "^-+" $key "") $key) }}
+{{- end }}
+{{- end }}
 {{- range $key, $value := dict "namespace" "helm --namespace" "cloud-provider" "cloudProvider" "config" "config" }}
 {{- if or (hasKey $.Values.extraArgs $key) (include "node-autoscaler.named" (dict "words" $.Values.customArgs "flag" $key)) }}
 {{- fail (printf "extraArgs and customArgs: set --%s with %s" $key $value) }}
