@@ -36,7 +36,7 @@ BUILDX_NEEDED = @$(ENGINE) buildx version >/dev/null 2>&1 || { echo "this needs 
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types contracts unit coverage conformance bench docs lock changelog wheel sbom image image-base clean
+.PHONY: help run test test-thorough check lint types contracts unit coverage conformance bench docs lock changelog wheel sbom image image-base clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1	/p' Makefile | expand -t 22
@@ -45,7 +45,10 @@ run: $(RUNNING)  ## start the sandbox cluster and the autoscaler on this machine
 	@$(BIN)/autoscaler demo $(ARGS)
 
 test: $(DEVELOPING)  ## run every test
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+
+test-thorough: $(DEVELOPING)  ## try many times as many random cases
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n auto tests/properties tests/unit $(ARGS)
 
 check: lint types contracts unit  ## format, lint, types, import contracts and unit tests: what must pass before a commit
 

@@ -25,6 +25,7 @@ from typing import Any
 import msgspec
 import pytest
 
+pytestmark = pytest.mark.xdist_group("image")  # which is built once
 ROOT = Path(__file__).parents[2]
 NOBODY = 65532
 NO_INDEX = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|No matching distribution.*setuptools")

@@ -25,6 +25,7 @@ from autoscaler.tie_break import dice
 from tests.builders import a_node, a_pod, a_situation, a_template, over, replicas, term
 from tests.properties.slow_combination import Ware, cheapest
 from tests.properties.slow_scheduler import SlowCluster
+from tests.seeds import seeds
 
 ZONE = "topology.kubernetes.io/zone"
 EXACT = ScaleUp(groups_per_pass=GroupsPerPass.ALL, cost_stability_margin=0.0)
@@ -118,7 +119,7 @@ def slowly(case: Case) -> tuple[int, float]:
     return left + len(case.pods) - sum(count for _, count in wanted), price
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 @pytest.mark.parametrize(
     "make",
     [
@@ -144,7 +145,7 @@ def _alone(case: Case, group: Group) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("constrained", [False, True], ids=["plain pods", "constrained pods"])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_no_single_group_helps_more_pods_or_as_many_for_less(seed: int, constrained: bool) -> None:
     case = Case(1000 + seed, constrained=constrained, most_pods=60, limited=seed % 4 == 0)
     alone = [_alone(case, group) for group in case.groups]
@@ -156,7 +157,7 @@ def test_no_single_group_helps_more_pods_or_as_many_for_less(seed: int, constrai
             assert by_itself < helped or its_price >= price - 1e-9, margin
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_no_other_expander_is_cheaper(seed: int) -> None:
     case = Case(2000 + seed, constrained=seed % 2 == 1, most_pods=80)
     ours = case.plan("cost")

@@ -15,6 +15,7 @@ from tests.builders import a_node, a_pod
 from tests.devices import GPUS, NICS, Json, a_claim, a_part, a_slice, claiming, with_devices
 from tests.properties.random_clusters import Dice
 from tests.properties.slow_devices import slow_device_share
+from tests.seeds import seeds
 from tests.unit.scaledown.pieces import NOW
 
 NODES = [a_node(f"n{number}", cpu="4") for number in range(4)]
@@ -81,7 +82,7 @@ def random_view(dice: Dice) -> ClusterView:
     return view_of(NODES, pods(dice), related=related)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(300))
 def test_use_of_devices_agrees_with_the_plain_definition(seed: int) -> None:
     view = random_view(Dice(seed))
     uses = device_uses(view)
@@ -98,7 +99,7 @@ def test_use_of_devices_agrees_with_the_plain_definition(seed: int) -> None:
             assert found.unreadable == ""
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(50))
 def test_devices_change_nothing_for_nodes_without_any(seed: int) -> None:
     view = random_view(Dice(seed))
     left_out = UncountedPods(np.zeros(len(NODES), dtype=np.bool_))

@@ -12,6 +12,7 @@ from autoscaler.snapshot.overlay import Trial
 from tests.builders import a_pod, over, replicas
 from tests.properties.random_clusters import ZONE, Dice, random_case, slow_twin
 from tests.properties.slow_estimator import slow_estimate
+from tests.seeds import seeds
 
 
 class Kind(StrEnum):
@@ -45,7 +46,7 @@ def spread_pod(dice: Dice, name: str) -> Pod:
 
 @pytest.mark.parametrize("topology_fallback", [True, False], ids=["with fallback", "without fallback"])
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 def test_an_estimate_is_that_of_packing_pod_by_pod(seed: int, kind: Kind, topology_fallback: bool) -> None:
     dice, case = Dice(seed), random_case(seed, nodes=4, pods=6, plain=kind is not Kind.MIXED)
     placer = Placer(Trial(case.view))

@@ -23,6 +23,7 @@ from autoscaler.explain.pod import RUNS
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Waiting
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
+from tests.seeds import seeds
 
 Json = dict[str, Any]
 
@@ -216,7 +217,7 @@ def is_settled(one: Explained) -> bool:
             return one.verdict in NOTHING_TO_DO
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_no_question_gets_an_unknown_reason(seed: int) -> None:
     dice = Dice(seed)
     asked = 0

@@ -14,6 +14,7 @@ from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.world import Attached, World
@@ -27,6 +28,8 @@ HOUR_S = 3600.0
 WEEK_S = 7 * 24 * HOUR_S
 ROUND_S = 8 * HOUR_S
 PODS_A_ROUND = 12
+SLOW = Timing(heartbeat_s=HOUR_S)
+"""A few thousand heartbeats are as good as many thousand to find out what they leave behind."""
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
 OPTIONS = {
     **QUICK,
@@ -64,7 +67,11 @@ class Churned:
         told = Told()
         groups = a_cloud(a_group("web", max_size=8), a_group("batch", cpu="8", max_size=5))
         self.world = World(
-            config, groups, [a_deployment("app", 6), a_daemon_set()], attached=Attached(told, tick_s=1200.0)
+            config,
+            groups,
+            [a_deployment("app", 6), a_daemon_set()],
+            attached=Attached(told, tick_s=1200.0),
+            timing=SLOW,
         )
         now = self.world.clock.now()
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)

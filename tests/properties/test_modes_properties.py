@@ -14,6 +14,7 @@ from autoscaler.scenario.recorded_values import RecordingEncoder
 from autoscaler.simulator.play import play, play_and_look
 from autoscaler.snapshot.groups import Groups
 from tests.properties.random_scenarios import random_scenario, shuffled
+from tests.seeds import seeds
 
 SEEDS = (*range(200), 301, 349, 402, 447, 508, 518, 522, 596, 660, 747, 803, 838)
 """They take every branch of the code that the first thousand take."""
@@ -68,7 +69,7 @@ def test_live_dry_run_and_replay_plan_the_same(batch: int) -> None:
     assert shrank > 2
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_the_order_of_keys_and_another_run_change_no_byte(seed: int) -> None:
     content = random_scenario(seed)
     assert answered(content) == answered(content) == answered(shuffled(content, seed))

@@ -10,6 +10,7 @@ from autoscaler.scheduling.domains import DomainTallies, Eligibility
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import RACK, ZONE, Case, Dice, random_case
+from tests.seeds import seeds
 
 
 def only_ssd(node: Node) -> bool:
@@ -72,7 +73,7 @@ def disturb(trial: Trial, case: Case, dice: Dice, depth: int) -> None:
                         fork.keep()
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_followers_know_what_counting_again_would_tell_and_a_fork_leaves_no_trace(seed: int) -> None:
     dice, case = Dice(seed), random_case(seed)
     trial = Trial(case.view)

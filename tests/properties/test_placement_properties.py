@@ -10,6 +10,7 @@ from autoscaler.scheduling.placement import Placer, round_robin
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import Case, Dice, add_to_both, random_case, slow_twin
 from tests.properties.slow_scheduler import SlowCluster
+from tests.seeds import seeds
 
 
 def check_agreement(placer: Placer, twin: SlowCluster, classes: tuple[PodClass, ...], dice: Dice) -> None:
@@ -64,7 +65,7 @@ def empty_node(trial: Trial, twin: SlowCluster, at: int, *, remove: bool) -> Non
         twin.remove(at)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 def test_a_placer_agrees_with_the_definition_through_random_changes_and_after_undoing_them(seed: int) -> None:
     dice, case = Dice(seed), random_case(seed)
     trial, twin = Trial(case.view), slow_twin(case.view)
@@ -88,7 +89,7 @@ def test_a_placer_agrees_with_the_definition_through_random_changes_and_after_un
     check_agreement(placer, twin, case.classes, dice)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_copies_are_what_one_by_one_placing_gives(seed: int) -> None:
     case = random_case(seed, plain=True)
     trial, twin = Trial(case.view), slow_twin(case.view)
@@ -106,7 +107,7 @@ def test_copies_are_what_one_by_one_placing_gives(seed: int) -> None:
             assert count == placed
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_dealing_in_turns_is_what_a_search_resuming_after_the_last_match_gives(seed: int) -> None:
     random = Dice(seed).random
     capacity = [random.choice((0, 0, 1, 2, 3, 7)) for _ in range(random.randint(1, 8))]

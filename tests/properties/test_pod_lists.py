@@ -11,6 +11,7 @@ from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import RunAnswer
 from autoscaler.simulator.play import play
 from tests.properties.random_scenarios import random_scenario
+from tests.seeds import seeds
 
 SEEDS, EACH = 8, 40
 LIMITED = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL.value
@@ -44,7 +45,7 @@ def lists(run: RunAnswer) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", seeds(SEEDS))
 def test_every_pending_pod_is_in_one_list(seed: int) -> None:
     seen: set[str] = set()
     for number in range(seed * EACH, (seed + 1) * EACH):

@@ -14,6 +14,7 @@ from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
 from tests.properties.random_worlds import RandomWorld
+from tests.seeds import seeds
 
 CHURN_S = 2 * 3600.0
 _ENOUGH = 12
@@ -85,7 +86,7 @@ REPLACING = {"consolidation": True, "consolidation-min-node-age": "1m", "consoli
 @pytest.mark.parametrize(
     ("seed", "options"),
     [
-        *((seed, {}) for seed in range(4)),
+        *((seed, {}) for seed in seeds(4)),
         (4, {"expander": "random"}),
         (5, {"tie-break": "random", "dry-run": True}),
         (200, {**REPLACING, "expander": "random"}),

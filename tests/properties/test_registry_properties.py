@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from autoscaler.clock import Instant
@@ -31,8 +31,6 @@ PARTS = ("ready", "not_started", "unready", "suspended", "deleted")
 ERRORS = st.builds(InstanceError, st.sampled_from(ErrorClass), st.sampled_from(["X", "Y"]), st.just("why"))
 RULES = st.sampled_from([Rules(), rules_of_1_31()])
 NAMES = st.integers(0, 40)
-
-quick = settings(deadline=None, max_examples=80)
 
 
 @st.composite
@@ -109,7 +107,6 @@ def parts(buckets: Buckets) -> list[str]:
     return [name for part in PARTS for name in getattr(buckets, part)]
 
 
-@quick
 @given(histories())
 def test_buckets_partition_the_registered_nodes(history: list[tuple[Registry, Groups]]) -> None:
     for registry, groups in history:
@@ -138,7 +135,6 @@ def plain_bucket(node: Node, groups: Groups, now: Instant, rules: Rules) -> str:
     return "not_started" if node.created + startup_s > now.wall else "unready"
 
 
-@quick
 @given(clusters(), RULES, st.integers(0, 1000))
 def test_nodes_are_sorted_by_the_definition(cluster: tuple[list[Node], Groups], rules: Rules, age_s: int) -> None:
     now = START.later(age_s)
@@ -148,7 +144,6 @@ def test_nodes_are_sorted_by_the_definition(cluster: tuple[list[Node], Groups], 
         assert list(getattr(registry.cluster, part)) == expected
 
 
-@quick
 @given(histories())
 def test_upcoming_is_what_a_target_lacks(history: list[tuple[Registry, Groups]]) -> None:
     for registry, groups in history:
@@ -162,7 +157,6 @@ def test_upcoming_is_what_a_target_lacks(history: list[tuple[Registry, Groups]])
                 assert state.upcoming + arrived == group.target_size
 
 
-@quick
 @given(clusters(), st.integers(0, 5))
 def test_when_sizes_agree_every_machine_of_the_target_is_accounted_for(
     cluster: tuple[list[Node], Groups], more: int
@@ -183,7 +177,6 @@ def test_when_sizes_agree_every_machine_of_the_target_is_accounted_for(
         assert registry.groups[group.id].upcoming == len(own.not_started) + len(own.unregistered) + more
 
 
-@quick
 @given(histories())
 def test_repairs_stay_within_their_bounds(history: list[tuple[Registry, Groups]]) -> None:
     for registry, groups in history:
@@ -203,7 +196,6 @@ def test_repairs_stay_within_their_bounds(history: list[tuple[Registry, Groups]]
             assert decrease == 0 or group.target_size - decrease >= registry.groups[group_id].buckets.existing
 
 
-@quick
 @given(histories())
 def test_memory_holds_only_what_is_still_true(history: list[tuple[Registry, Groups]]) -> None:
     for registry, groups in history:
@@ -224,7 +216,6 @@ def decisions(registry: Registry) -> Any:
     return timed_out, removals, registry.size_fixes, registry.occurrences, states, registry.cluster
 
 
-@quick
 @given(histories(), clusters(), RULES, st.integers(0, 700), st.integers(-9000, 9000))
 def test_a_memory_that_was_saved_and_rebased_decides_the_same(
     history: list[tuple[Registry, Groups]], cluster: tuple[list[Node], Groups], rules: Rules, passed_s: int, shift: int
@@ -237,7 +228,6 @@ def test_a_memory_that_was_saved_and_rebased_decides_the_same(
     assert decisions(moved) == decisions(step(memory, cluster, now, rules))
 
 
-@quick
 @given(nodes(), nodes())
 def test_reused_readings_are_as_good_as_fresh_ones(before: list[Node], after: list[Node]) -> None:
     mixed = tuple(before[::2] + [node for node in after if node.name not in {old.name for old in before[::2]}])
@@ -245,7 +235,6 @@ def test_reused_readings_are_as_good_as_fresh_ones(before: list[Node], after: li
     assert reused == read(mixed, TERMS)
 
 
-@quick
 @given(st.lists(st.tuples(st.integers(0, 4000), st.booleans()), max_size=20))
 def test_backoff_windows_only_grow(steps: list[tuple[int, bool]]) -> None:
     health = HealthOptions()

@@ -33,6 +33,7 @@ from cloudprovider.interface import GroupSettings
 from tests.builders import a_budget, a_group, a_node, a_pod
 from tests.properties.random_clusters import NAMESPACES, Dice, random_case
 from tests.properties.slow_scaledown import slow_removals, slow_utilization
+from tests.seeds import seeds
 
 NOW = Instant(wall=1_700_000_000.0, mono=50_000.0)
 GPU_LABEL = "accelerator"
@@ -92,7 +93,7 @@ def _annotated(pod: Pod, dice: Dice) -> Pod:
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("plain", [True, False], ids=["room only", "every filter"])
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_removals_agree_with_the_plain_definition(seed: int, plain: bool, rules: Rules) -> None:
     view, groups = busy_cluster(seed, plain=plain)
     about = situation(view, groups, rules)
@@ -104,7 +105,7 @@ def test_removals_agree_with_the_plain_definition(seed: int, plain: bool, rules:
     assert {name: one.reason for name, one in update.kept.items()} == slow.kept
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", seeds(60))
 def test_hints_never_make_a_plan_that_does_not_work(seed: int) -> None:
     """Looked at again, an unchanged cluster gives removals that the last pass's places already prove possible."""
     view, groups = busy_cluster(seed, plain=False)
@@ -146,7 +147,7 @@ def gpu_pod(dice: Dice, name: str, node: str | None) -> Pod:
     )
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", seeds(120))
 def test_utilization_agrees_with_the_plain_definition(seed: int) -> None:
     dice = Dice(seed)
     nodes = [gpu_node(dice, f"n{number}") for number in range(dice.random.randint(1, 6))]
@@ -216,7 +217,7 @@ def _sized(group: Group, nodes: int, dice: Dice) -> Group:
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", seeds(150))
 def test_no_plan_breaks_a_promise(seed: int, rules: Rules) -> None:
     dice = Dice(seed)
     view, groups = mixed_cluster(dice)

@@ -10,6 +10,7 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import random_case, slow_twin
 from tests.properties.slow_scheduler import SlowCluster
+from tests.seeds import seeds
 
 EVICTION_HELPS = (
     "Insufficient",
@@ -70,7 +71,7 @@ def counted(words: Counter[str]) -> str:
     return ", ".join(sorted(f"{count} {one}" for one, count in words.items()))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.parametrize("seed", seeds(300))
 def test_the_message_counts_what_nodes_say(seed: int) -> None:
     case = random_case(seed, nodes=6, pods=20)
     twin, placer = slow_twin(case.view), Placer(Trial(case.view))

@@ -5,6 +5,7 @@ import pytest
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.reasons import PodVerdict, ScaleUpResult
 from tests.properties.random_worlds import DISABLED, RandomWorld
+from tests.seeds import seeds
 from tests.worlds import tainted
 
 HOUR_S = 3600.0
@@ -13,7 +14,7 @@ HOUR_S = 3600.0
 @pytest.mark.parametrize(
     ("seed", "hours", "every_s"),
     [
-        *(pytest.param(seed, 2, 120.0, id=f"{seed}: two hours of churn") for seed in range(10)),
+        *(pytest.param(seed, 2, 120.0, id=f"{seed}: two hours of churn") for seed in seeds(10)),
         pytest.param(4, 24, 600.0, id="4: a day"),
     ],
 )

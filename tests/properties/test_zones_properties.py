@@ -6,9 +6,10 @@ import pytest
 
 from autoscaler.scaleup.next_zone import zones_of
 from tests.builders import a_node, a_template
+from tests.seeds import seeds
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", seeds(100))
 def test_nodes_come_where_there_are_the_fewest(seed: int) -> None:
     dice = random.Random(seed)
     counts = {name: dice.randint(0, 6) for name in "abcd"[: dice.randint(2, 4)]}

@@ -7,6 +7,7 @@ counts steps instead of seconds: what a backtracking engine may have to try, wit
 import ast
 import importlib
 import itertools
+import math
 import pkgutil
 import re
 import re._constants as codes  # type: ignore[import-not-found]
@@ -40,6 +41,8 @@ _SHORT, _LONG = 40, 80
 _SUSPECT_SHORT, _SUSPECT_LONG = 600, 1200
 _LINEAR = 2.6
 """How many times as many steps a text may take that is twice as long: short ones have a share that is fixed."""
+_STEPS_A_CHARACTER = 400
+"""More than any expression takes that does not take longer and longer."""
 
 
 def _calls(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.Attribute, ast.Call | None]]:
@@ -289,7 +292,10 @@ def _attacks(expression: str, flags: int) -> Iterator[Callable[[int], str]]:
 
 
 def _growth(expression: str, flags: int, run: str) -> float:
-    """Return how many times the steps grow when an attack gets twice as long, if they grow faster than that."""
+    """Return how many times the steps grow when an attack gets twice as long, if they grow faster than that.
+
+    It stops to count as soon as that is certain.
+    """
 
     def steps(text: str, limit: int) -> int:
         engine = _Engine(expression, flags, limit)
@@ -300,8 +306,12 @@ def _growth(expression: str, flags: int, run: str) -> float:
         return engine.steps
 
     def grows(attack: Callable[[int], str], short: int, long: int) -> float:
-        few = steps(attack(short), 200_000)
-        return steps(attack(long), 800_000) / max(few, long)
+        most = _STEPS_A_CHARACTER * short
+        few = steps(attack(short), most)
+        if few >= most:
+            return math.inf
+        expected = max(few, long)
+        return steps(attack(long), int(_LINEAR * expected) + 1) / expected
 
     suspects = (attack for attack in _attacks(expression, flags) if grows(attack, _SHORT, _LONG) > _LINEAR)
     growths = (grows(attack, _SUSPECT_SHORT, _SUSPECT_LONG) for attack in suspects)

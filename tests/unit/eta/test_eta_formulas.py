@@ -18,6 +18,7 @@ from autoscaler.reasons import UnknownStart
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.snapshot.cluster import view_of
 from tests.builders import a_node, a_pod
+from tests.seeds import seeds
 
 BOOTS = (60.0, 62.0, 64.0, 70.0, 75.0, 80.0, 90.0, 100.0, 120.0, 180.0)
 KNOWN = Knowledge(boots={"web": BOOTS})
@@ -175,7 +176,7 @@ def test_samples_are_the_newest_fifty_of_a_week() -> None:
 
 
 @pytest.mark.parametrize("slow_starts", [False, True], ids=["boots alone vary", "boots and starts vary"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(5))
 def test_nine_pods_in_ten_are_ready_by_their_worst_case(seed: int, slow_starts: bool) -> None:
     """5,000 pods that each wait for a new node, learning from every one; boot delays have a long tail."""
     dice = random.Random(seed)

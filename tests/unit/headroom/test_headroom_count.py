@@ -11,6 +11,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.headroom import HeadroomPool, read_headroom
 from autoscaler.headroom.policy import CoolDown, adopted, desired, policy_at, restored, want
 from autoscaler.reasons import Headcount
+from tests.seeds import seeds
 
 BASE = {"name": "base", "periods": ["* * * * *"], "timezone": "UTC", "idleCount": 0}
 OFFICE = {
@@ -240,7 +241,7 @@ def test_the_idle_time_is_that_of_the_policy_that_asked_for_the_most() -> None:
     assert held.allowed.mono - now.mono == 1800
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_minutes_are_enough_to_find_every_policy_ahead(seed: int) -> None:
     rng = random.Random(seed)
     policies = [BASE, *(_policy(rng, name) for name in "abc")]

@@ -23,6 +23,7 @@ from autoscaler.reservations.state import (
     read_state,
     write_state,
 )
+from tests.seeds import seeds
 
 DAY = 86_400.0
 ONE_SLOT = ReservationTarget(name="t", max_replicas=1)
@@ -294,7 +295,7 @@ def test_a_floor_about_to_hold_is_used_up_by_real_pods_and_capped_like_any_other
     assert (one.floor, one.active, one.planned, one.virtual) == (4, 3, 5, 3)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_beginnings_and_ends_are_enough_to_find_the_highest_floor_ahead(seed: int) -> None:
     rng = random.Random(seed)
     first = datetime(2026, 1, 31, tzinfo=UTC)

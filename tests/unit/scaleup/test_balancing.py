@@ -6,6 +6,7 @@ from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.limits import Allowance
 from autoscaler.snapshot.contribution import CORES, Contribution
 from autoscaler.snapshot.groups import Group
+from tests.seeds import seeds
 
 
 def groups_of(**sizes: tuple[int, int]) -> list[Group]:
@@ -44,7 +45,7 @@ def test_balance(groups: list[Group], nodes: int, increases: dict[str, int]) -> 
     assert [targets[name] for name in grown] == sorted(targets[name] for name in grown)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_balance_evens_out_and_loses_nothing(seed: int) -> None:
     draw = random.Random(seed)
     sizes = [(draw.randint(0, 6), draw.randint(0, 9)) for _ in range(draw.randint(1, 6))]

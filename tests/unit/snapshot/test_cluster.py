@@ -12,6 +12,7 @@ from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Groups
 from tests.builders import a_group, a_node, a_pod, replicas
+from tests.seeds import seeds
 
 NOTHING = Related()
 NO_GROUPS = Groups()
@@ -241,7 +242,7 @@ class World:
             self.builder.pod_changed(old, None)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(30))
 def test_following_changes_gives_what_starting_afresh_gives_and_leaves_earlier_views_alone(seed: int) -> None:
     world = World(seed)
     history: list[tuple[ClusterView, dict[str, object]]] = []
