@@ -28,22 +28,39 @@ def a_pod(
     owner: str | None = None,
     more: Mapping[str, str] | None = None,
     container: Mapping[str, Any] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
     meta: Mapping[str, Any] | None = None,
     status: Mapping[str, Any] | None = None,
     **spec: Any,
 ) -> Json:
     """Return a pod; `web-0` is of ReplicaSet `web` unless `owner` names another, or "" nobody.
 
-    `more` are further resources that it asks for, `container` further fields of its container.
+    `more` are further resources that it asks for, `container` further fields of its container. Without `labels` it has
+    `app`, which for `web-0` is `web`.
     """
     app = name.partition("-")[0]
     owners = [owner_of(f"ReplicaSet/{app}" if owner is None else owner)] if owner != "" else []
-    container = {"resources": {"requests": {"cpu": cpu, **(more or {})}}, **(container or {})}
+    requests = {**({"cpu": cpu} if cpu else {}), **(more or {})}
+    container = {"name": "main", "image": "app:1", "resources": {"requests": requests}, **(container or {})}
+    about = {"labels": {"app": app} if labels is None else dict(labels), "annotations": dict(annotations or {})}
     return {
-        "metadata": {"name": name, "labels": {"app": app}, "ownerReferences": owners, **(meta or {})},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, **about, "ownerReferences": owners, **(meta or {})},
         "spec": {"containers": [container], **spec},
         **({"status": dict(status)} if status else {}),
     }
+
+
+def a_bare_pod(name: str = "p", cpu: str = "", **fields: Any) -> Json:
+    """Return a pod that nobody would make again, and that asks for nothing; `fields` as for `a_pod`."""
+    return a_pod(name, cpu, owner="", **fields)
+
+
+def replicas(app: str, count: int, cpu: str = "1", **fields: Any) -> list[Json]:
+    """Return pods of a ReplicaSet: `web-0`, `web-1` and so on; `fields` as for `a_pod`."""
+    return [a_pod(f"{app}-{number}", cpu, **fields) for number in range(count)]
 
 
 def running(
@@ -52,13 +69,13 @@ def running(
     *,
     cpu: str = "100m",
     owner: str = "ReplicaSet/web",
-    annotations: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     meta: Mapping[str, Any] | None = None,
     **fields: Any,
 ) -> Json:
     """Return a small pod of `web` on a node; `fields` as for `a_pod`."""
-    described = {"namespace": "default", "labels": {"app": "web"}, "annotations": dict(annotations or {})}
-    return a_pod(name, cpu, owner=owner, meta={**described, **(meta or {})}, nodeName=node, **fields)
+    labels, meta = labels or {"app": "web"}, {"namespace": "default", **(meta or {})}
+    return a_pod(name, cpu, owner=owner, labels=labels, meta=meta, nodeName=node, **fields)
 
 
 def a_node(
@@ -74,6 +91,8 @@ def a_node(
     """Return a node; `more` are further resources."""
     capacity = {"cpu": cpu, "memory": memory, "pods": "110", **(more or {})}
     return {
+        "apiVersion": "v1",
+        "kind": "Node",
         "metadata": {"name": name, **(meta or {})},
         "spec": spec,
         "status": {"capacity": capacity, **(status or {})},

@@ -97,13 +97,6 @@ def a_daemon_set(name: str = "agent", *, cpu: str = "50m", namespace: str = "kub
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
-def a_bare_pod(name: str, *, cpu: str = "1", annotations: Mapping[str, str] | None = None, **spec: Any) -> JsonObject:
-    """Return a pod that nobody would make again."""
-    template = _template(name, cpu, "64Mi", annotations, spec)
-    metadata = {**template["metadata"], "name": name, "namespace": "default"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
-
-
 def a_job(name: str, *, pods: int = 1, cpu: str = "1", lasts: str = "5m") -> JsonObject:
     """Return a Job whose pods run side by side for so long."""
     template = _template(name, cpu, "64Mi", {"sandbox.autoscaler/duration": lasts}, {"restartPolicy": "Never"})

@@ -12,6 +12,7 @@ from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import BootDelay, CloudSpec, GroupSpec
 from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, now_wall, until
 from tests.e2e.test_rbac import BASE, denied, granted, permission
+from tests.manifests import a_bare_pod
 
 NAME = "cluster-autoscaler"
 RIGHTS = ("components/eta/role.yaml",)
@@ -92,20 +93,12 @@ def test_expired_pods_are_deleted_and_others_stay(tmp_path: Path) -> None:
     flags = ("--expired-pod-cleanup", "--expired-pod-namespaces=default", *PATIENT_LEADER)
     with Sandbox(tmp_path, cloud) as sandbox:
         for name, value in (("old", "1"), ("new", "99999999999"), ("odd", "soon")):
-            sandbox.storage.create("pods", a_pod(name, value))
+            sandbox.storage.create("pods", a_bare_pod(name, annotations={"delete-at": value}, nodeSelector={"no": "1"}))
         with Replica(sandbox.kubeconfig, *flags, provider=cloud, name=NAME) as replica:
             until(lambda: "old" not in pods(sandbox), "the expired pod goes")
             assert pods(sandbox) == {"new", "odd"}
             until(lambda: 'expired_pods_deleted_total{reason="expired"} 1.0' in replica.get("/metrics")[1], "counted")
             assert replica.stop() == 0
-
-
-def a_pod(name: str, delete_at: str) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "default", "annotations": {"delete-at": delete_at}}
-    return {
-        "metadata": metadata,
-        "spec": {"containers": [{"name": "main", "image": "none"}], "nodeSelector": {"no": "1"}},
-    }
 
 
 def pods(sandbox: Sandbox) -> set[str]:

@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,6 +15,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.sandbox.apiserver.server import ApiServer, TlsFiles
 from autoscaler.sandbox.apiserver.storage import Storage
+from tests.manifests import a_bare_pod
 
 pytestmark = [
     pytest.mark.kubectl,
@@ -102,16 +102,6 @@ def kubectl(storage: Storage, tmp_path: Path) -> Iterator[Kubectl]:
         yield Kubectl(tmp_path / "kubeconfig")
 
 
-def a_pod(name: str, **labels: str) -> dict[str, Any]:
-    containers = [{"name": "c", "image": "nginx"}]
-    return {
-        "kind": "Pod",
-        "apiVersion": "v1",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {"containers": containers},
-    }
-
-
 def run_on_node(storage: Storage, name: str) -> None:
     storage.bind(name, "n1")
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
@@ -193,13 +183,13 @@ def test_scale_set_image_and_three_kinds_of_patch(kubectl: Kubectl, storage: Sto
 
 
 def test_create_from_stdin_validates_and_describes(kubectl: Kubectl) -> None:
-    assert kubectl("create -f -", json.dumps(a_pod("p", app="web"))) == "pod/p created\n"
+    assert kubectl("create -f -", json.dumps(a_bare_pod(labels={"app": "web"}))) == "pod/p created\n"
     described = kubectl("describe pod p")
     assert "QoS Class:" in described
-    assert "AlreadyExists" in kubectl.run("create -f -", json.dumps(a_pod("p"))).stderr
-    refused = kubectl.run("create -f -", json.dumps(a_pod("NOT_A_NAME")))
+    assert "AlreadyExists" in kubectl.run("create -f -", json.dumps(a_bare_pod("p"))).stderr
+    refused = kubectl.run("create -f -", json.dumps(a_bare_pod("NOT_A_NAME")))
     assert (refused.returncode, "metadata.name: Invalid value" in refused.stderr) == (1, True)
-    odd = kubectl.run("create -f -", json.dumps({**a_pod("odd"), "odd": 1}))
+    odd = kubectl.run("create -f -", json.dumps({**a_bare_pod("odd"), "odd": 1}))
     assert (odd.returncode, 'strict decoding error: unknown field "odd"' in odd.stderr) == (1, True)
     assert "Conditions:" in kubectl("describe node n1")
 
@@ -220,7 +210,7 @@ def test_labels_annotations_taints_and_cordon(kubectl: Kubectl, storage: Storage
 
 
 def test_a_drain_waits_for_the_budget_and_the_kubelet(kubectl: Kubectl, storage: Storage) -> None:
-    storage.create("pods", a_pod("p", app="web"))
+    storage.create("pods", a_bare_pod(labels={"app": "web"}))
     run_on_node(storage, "p")
     kubectl("create poddisruptionbudget guard --selector=app=web --min-available=1")
 
@@ -241,7 +231,7 @@ def test_a_drain_waits_for_the_budget_and_the_kubelet(kubectl: Kubectl, storage:
 
 
 def test_delete_waits_until_the_pod_is_gone(kubectl: Kubectl, storage: Storage) -> None:
-    storage.create("pods", a_pod("p"))
+    storage.create("pods", a_bare_pod("p"))
     run_on_node(storage, "p")
     with Kubelet(storage):
         assert kubectl("delete pod p --timeout=20s") == 'pod "p" deleted\n'
@@ -253,7 +243,7 @@ def test_delete_waits_until_the_pod_is_gone(kubectl: Kubectl, storage: Storage) 
 
 
 def test_get_watch_shows_changes(kubectl: Kubectl, storage: Storage) -> None:
-    storage.create("pods", a_pod("p"))
+    storage.create("pods", a_bare_pod("p"))
     process = kubectl.follow("get pods -w --request-timeout=20s")
     assert process.stdout is not None
     lines = [process.stdout.readline().split() for _ in range(2)]
@@ -277,7 +267,7 @@ def test_custom_resources(kubectl: Kubectl, storage: Storage) -> None:
 
 
 def test_what_the_sandbox_lacks_is_said_clearly(kubectl: Kubectl, storage: Storage) -> None:
-    storage.create("pods", a_pod("p"))
+    storage.create("pods", a_bare_pod("p"))
     run_on_node(storage, "p")
     for line in ("logs p", "exec p -- ls", "attach p", "port-forward p 8080:80"):
         refused = kubectl.run(line)
@@ -285,7 +275,7 @@ def test_what_the_sandbox_lacks_is_said_clearly(kubectl: Kubectl, storage: Stora
 
 
 def test_usage_and_autoscalers(kubectl: Kubectl, storage: Storage) -> None:
-    storage.create("pods", a_pod("p"))
+    storage.create("pods", a_bare_pod("p"))
     run_on_node(storage, "p")
     assert columns(kubectl("top pods"))[1] == ["p", "5m", "16Mi"]
     assert columns(kubectl("top nodes"))[1][0] == "n1"

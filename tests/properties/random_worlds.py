@@ -31,7 +31,8 @@ from cloudprovider.interface import (
     Transient,
 )
 from cloudprovider.static.spec import Call, CloudSpec, CreationFault, GroupSpec, When
-from tests.worlds import QUICK, a_bare_pod, a_budget, a_cloud, a_daemon_set, a_deployment, a_group, a_job
+from tests.manifests import a_bare_pod
+from tests.worlds import QUICK, a_budget, a_cloud, a_daemon_set, a_deployment, a_group, a_job
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"

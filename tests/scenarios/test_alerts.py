@@ -16,11 +16,12 @@ from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
+from tests.manifests import a_bare_pod
 from tests.promql import alerts_of
 from tests.promtool import disagreement
 from tests.room import POOL, ROOM, a_stranger_knocks, post
 from tests.scraping import Monitored
-from tests.worlds import a_bare_pod, a_cloud, a_deployment, a_group, a_job, nodes
+from tests.worlds import a_cloud, a_deployment, a_group, a_job, nodes
 
 RULES = Path(__file__).parents[2] / "manifests" / "prometheus" / "cluster-autoscaler.rules.yml"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]

@@ -11,27 +11,14 @@ from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 from benchmarks.cost import SCENARIOS, bill
+from tests.manifests import Json, a_group, a_template, replicas
 
-Json = dict[str, Any]
 HOST = "kubernetes.io/hostname"
 
 
-def a_group(name: str, cpu: str, memory: str, price: float | None, **more: Any) -> Json:
-    labels = {"pool": name, **more.pop("labels", {})}
-    template = {"metadata": {"labels": labels}, "status": {"allocatable": {"cpu": cpu, "memory": memory}}}
-    priced = {} if price is None else {"pricePerHour": price}
-    return {"id": name, "minSize": 0, "maxSize": 50, "targetSize": 0, "template": template, **priced, **more}
-
-
-def pods(name: str, count: int, cpu: str, memory: str, **spec: Any) -> list[Json]:
-    owner = [{"kind": "ReplicaSet", "name": name}]
-    return [
-        {
-            "metadata": {"name": f"{name}-{number}", "labels": {"app": name}, "ownerReferences": owner},
-            "spec": {"containers": [{"resources": {"requests": {"cpu": cpu, "memory": memory}}}], **spec},
-        }
-        for number in range(count)
-    ]
+def priced(name: str, cpu: str, memory: str, price: float, **fields: Any) -> Json:
+    template = a_template(cpu, memory, labels={"pool": name})
+    return a_group(name, template, **{"maxSize": 50, "pricePerHour": price, **fields})
 
 
 def played(groups: list[Json], backlog: list[Json], options: Json | None = None, runs: int = 1) -> PlanAnswer:
@@ -49,8 +36,11 @@ def bought(answer: PlanAnswer) -> list[dict[str, int]]:
     return [{change.group: change.increase for change in run.scale_ups} for run in answer.runs]
 
 
-COMPUTE, MEMORY = a_group("compute", "8", "16Gi", 0.30), a_group("memory", "8", "64Gi", 0.50)
-ENCODERS, CACHES = pods("encoder", 8, "1900m", "1Gi"), pods("cache", 4, "500m", "15Gi")
+COMPUTE, MEMORY = priced("compute", "8", "16Gi", 0.30), priced("memory", "8", "64Gi", 0.50)
+ENCODERS, CACHES = (
+    replicas("encoder", 8, "1900m", more={"memory": "1Gi"}),
+    replicas("cache", 4, "500m", more={"memory": "15Gi"}),
+)
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
@@ -72,28 +62,28 @@ def test_the_same_backlog_gets_the_same_plan() -> None:
 
 
 def test_more_groups_than_one_must_save_more_than_the_margin() -> None:
-    groups = [a_group("one", "4", "16Gi", 1.0), a_group("half", "2", "8Gi", 0.51)]
-    backlog = pods("web", 3, "1900m", "2Gi")
+    groups = [priced("one", "4", "16Gi", 1.0), priced("half", "2", "8Gi", 0.51)]
+    backlog = replicas("web", 3, "1900m", more={"memory": "2Gi"})
     assert bought(played(groups, backlog, {"cost-stability-margin": 0})) == [{"one": 1, "half": 1}]
     assert bought(played(groups, backlog, {"cost-stability-margin": 0.4})) == [{"half": 3}]
 
 
 def test_earlier_expanders_say_which_groups_come_first() -> None:
-    groups = [a_group("dear", "4", "16Gi", 9.0, maxSize=1), a_group("cheap", "4", "16Gi", 1.0)]
+    groups = [priced("dear", "4", "16Gi", 9.0, maxSize=1), priced("cheap", "4", "16Gi", 1.0)]
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": {"expander": "priority,cost"},
         "priorityConfig": "10: [dear]\n1: [cheap]\n",
         "nodeGroups": groups,
-        "pods": pods("web", 4, "2", "2Gi"),
+        "pods": replicas("web", 4, "2", more={"memory": "2Gi"}),
     }
     answer = play(decode(json.dumps(document).encode(), "cost.json"))
     assert bought(answer) == [{"dear": 1, "cheap": 1}]
 
 
 def test_one_group_a_pass_takes_the_lowest_price_for_a_pod() -> None:
-    groups = [a_group("wide", "8", "64Gi", 1.0), a_group("narrow", "2", "4Gi", 0.1)]
-    backlog = [*pods("web", 2, "1500m", "1Gi"), *pods("db", 1, "2", "32Gi")]
+    groups = [priced("wide", "8", "64Gi", 1.0), priced("narrow", "2", "4Gi", 0.1)]
+    backlog = [*replicas("web", 2, "1500m", more={"memory": "1Gi"}), *replicas("db", 1, "2", more={"memory": "32Gi"})]
     answer = played(groups, backlog, {"groups-per-pass": "one"})
     assert bought(answer) == [{"narrow": 2}]
 
@@ -101,19 +91,19 @@ def test_one_group_a_pass_takes_the_lowest_price_for_a_pod() -> None:
 def test_groups_share_only_with_similar_ones_that_cost_no_more() -> None:
     balancing: Json = {"balance-similar-node-groups": True, "balancing-ignore-label": ["pool", "kind"]}
     groups = [
-        a_group("a", "4", "16Gi", 1.0),
-        a_group("b", "4", "16Gi", 1.0),
-        a_group("dear", "4", "16Gi", 1.5),
+        priced("a", "4", "16Gi", 1.0),
+        priced("b", "4", "16Gi", 1.0),
+        priced("dear", "4", "16Gi", 1.5),
     ]
-    (answer,) = bought(played(groups, pods("web", 8, "2", "2Gi"), balancing))
+    (answer,) = bought(played(groups, replicas("web", 8, "2", more={"memory": "2Gi"}), balancing))
     assert answer == {"a": 2, "b": 2}
 
 
 def test_a_group_that_grows_at_once_is_paid_for_as_a_whole() -> None:
-    whole = a_group("whole", "4", "16Gi", 0.5, maxSize=4, options={"zero-or-max-node-scaling": True})
-    single = a_group("single", "4", "16Gi", 1.0)
-    assert bought(played([whole, single], pods("web", 1, "3", "2Gi"))) == [{"single": 1}]
-    assert bought(played([whole, single], pods("web", 4, "3", "2Gi"))) == [{"whole": 4}]
+    whole = priced("whole", "4", "16Gi", 0.5, maxSize=4, options={"zero-or-max-node-scaling": True})
+    single = priced("single", "4", "16Gi", 1.0)
+    assert bought(played([whole, single], replicas("web", 1, "3", more={"memory": "2Gi"}))) == [{"single": 1}]
+    assert bought(played([whole, single], replicas("web", 4, "3", more={"memory": "2Gi"}))) == [{"whole": 4}]
 
 
 @pytest.mark.parametrize(
@@ -132,14 +122,20 @@ def test_limits_of_the_cluster_hold_for_the_whole_combination(options: Json, eac
 def test_pods_that_keep_apart_get_nodes_of_their_own() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "queue"}}, "topologyKey": HOST}
     apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    groups = [a_group("small", "2", "8Gi", 0.11), a_group("large", "16", "64Gi", 0.7)]
-    answer = played(groups, [*pods("queue", 5, "500m", "1Gi", affinity=apart), *pods("web", 5, "1400m", "2Gi")])
+    groups = [priced("small", "2", "8Gi", 0.11), priced("large", "16", "64Gi", 0.7)]
+    answer = played(
+        groups,
+        [
+            *replicas("queue", 5, "500m", more={"memory": "1Gi"}, affinity=apart),
+            *replicas("web", 5, "1400m", more={"memory": "2Gi"}),
+        ],
+    )
     assert bought(answer) == [{"small": 5}]
 
 
 def test_prices_that_nobody_knows_keep_it_from_starting_and_the_groups_are_named() -> None:
-    groups = [a_group("web", "4", "16Gi", None), a_group("db", "4", "16Gi", None)]
+    groups = [a_group("web"), a_group("db")]
     with pytest.raises(ConfigError) as raised:
-        played(groups, pods("web", 1, "1", "1Gi"))
+        played(groups, replicas("web", 1, "1", more={"memory": "1Gi"}))
     assert len(raised.value.problems) == 1
     assert '"cost" needs prices (of web, db)' in raised.value.problems[0]

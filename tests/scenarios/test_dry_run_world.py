@@ -7,7 +7,8 @@ from autoscaler.config.load import from_options
 from autoscaler.config.reservations import read_reservations
 from autoscaler.simulator.world import World
 from tests.headroom_world import always
-from tests.worlds import QUICK, a_bare_pod, a_cloud, a_deployment, a_group
+from tests.manifests import a_bare_pod
+from tests.worlds import QUICK, a_cloud, a_deployment, a_group
 
 CUTOFF = -10
 OPTIONS = {

@@ -8,51 +8,43 @@ import pytest
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
+from tests.manifests import Json, a_group, a_node, a_template, replicas
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 SIZES = (("4", "8Gi"), ("8", "32Gi"))
 
 
-def a_group(zone: str, size: int) -> dict[str, Any]:
-    cpu, memory = SIZES[size]
-    template = {"metadata": {"labels": {ZONE: zone}}, "status": {"capacity": {"cpu": cpu, "memory": memory}}}
-    return {"id": f"{zone}-{size}", "minSize": 0, "maxSize": 200, "targetSize": 1, "template": template}
-
-
-def a_node(zone: str, size: int) -> dict[str, Any]:
-    template = a_group(zone, size)["template"]
-    return {**template, "metadata": {**template["metadata"], "name": f"old-{zone}-{size}"}}
-
-
-def pods(owner: int, count: int) -> list[dict[str, Any]]:
-    labels = {"app": f"app-{owner}"}
-    spec: dict[str, Any] = {}
+def of_owner(owner: int, count: int) -> list[Json]:
+    labels = {"app": f"app{owner}"}
+    spec: Json = {}
     if owner % 3 == 1:
         spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
         spec["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": labels}}]
     elif owner % 3 == 2:
         term = {"labelSelector": {"matchLabels": labels}, "topologyKey": HOST}
         spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    requests = {"cpu": f"{150 + 110 * owner}m", "memory": f"{200 + 170 * ((owner * 5) % 9)}Mi"}
-    spec["containers"] = [{"resources": {"requests": requests}}]
-    metadata = {"labels": labels, "ownerReferences": [{"kind": "ReplicaSet", "name": f"app-{owner}"}]}
-    return [{"metadata": {**metadata, "name": f"app-{owner}-{number:03d}"}, "spec": spec} for number in range(count)]
+    memory = {"memory": f"{200 + 170 * ((owner * 5) % 9)}Mi"}
+    return replicas(f"app{owner}", count, f"{150 + 110 * owner}m", more=memory, **spec)
 
 
-def backlog(count: int) -> list[dict[str, Any]]:
+def backlog(count: int) -> list[Json]:
     """Pods of nine owners, as they would come: mixed."""
-    columns = [pods(owner, count) for owner in range(9)]
+    columns = [of_owner(owner, count) for owner in range(9)]
     return [pod for row in zip(*columns, strict=True) for pod in row]
 
 
 def played(**options: Any) -> PlanAnswer:
-    places = [(zone, size) for zone in ("a", "b", "c") for size in range(len(SIZES))]
+    places = {f"{zone}-{size}": (zone, *SIZES[size]) for zone in "abc" for size in range(len(SIZES))}
+    templates = {name: a_template(cpu, memory, labels={ZONE: zone}) for name, (zone, cpu, memory) in places.items()}
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": options,
-        "nodeGroups": [a_group(zone, size) for zone, size in places],
-        "nodes": [a_node(zone, size) for zone, size in places],
-        "nodeToGroup": {f"old-{zone}-{size}": f"{zone}-{size}" for zone, size in places},
+        "nodeGroups": [a_group(name, template, maxSize=200, targetSize=1) for name, template in templates.items()],
+        "nodes": [
+            a_node(f"old-{name}", cpu, memory=memory, meta={"labels": {ZONE: zone}})
+            for name, (zone, cpu, memory) in places.items()
+        ],
+        "nodeToGroup": {f"old-{name}": name for name in places},
         "pods": backlog(30),
         "runs": 6,
     }

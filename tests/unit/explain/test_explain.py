@@ -12,25 +12,14 @@ from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PlanExp
 from autoscaler.explain.explain import parse_targets
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_explain
+from tests.manifests import a_group, a_node, a_pod, a_template
 
-
-def a_pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
-    owner = {"kind": "ReplicaSet", "name": name.partition("-")[0]}
-    containers = [{"resources": {"requests": {"cpu": cpu}}}]
-    return {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"containers": containers, **spec}}
-
-
-def a_group(name: str, cpu: str, **fields: Any) -> dict[str, Any]:
-    template = {"status": {"capacity": {"cpu": cpu, "memory": "8Gi"}}}
-    return {"id": name, "minSize": 0, "maxSize": 5, "targetSize": 0, "template": template, **fields}
-
-
-def a_node(name: str, cpu: str, **fields: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": "8Gi"}}, **fields}
-
-
-TAINTS = {"taints": [{"key": "gpu", "value": "true", "effect": "NoSchedule"}]}
-GROUPS = [a_group("small", "4"), a_group("big", "16"), a_group("full", "64", maxSize=0)]
+TAINTS = [{"key": "gpu", "value": "true", "effect": "NoSchedule"}]
+GROUPS = [
+    a_group("small", a_template("4")),
+    a_group("big", a_template("16")),
+    a_group("full", a_template("64"), maxSize=0),
+]
 OWNERS = [{"metadata": {"name": name}} for name in ("web", "huge", "db")]
 
 
@@ -67,7 +56,7 @@ def fates(pod: PodExplanation) -> list[tuple[str, list[str]]]:
     return [(one.fate.value, one.groups) for one in pod.groups]
 
 
-NODES = [a_node("full", "2"), a_node("near", "30"), a_node("gpu", "64", spec=TAINTS)]
+NODES = [a_node("full", "2"), a_node("near", "30"), a_node("gpu", "64", taints=TAINTS)]
 HUGE = a_pod("huge-0", "32")
 
 
@@ -150,15 +139,15 @@ def test_equal_nodes_are_counted_and_three_are_named() -> None:
 
 
 def test_five_thousand_nodes_are_sorted_into_few_sets() -> None:
-    nodes = [
-        a_node(f"n{number}", str(1 + number % 7), **({"spec": TAINTS} if number % 5 == 0 else {}))
-        for number in range(5000)
-    ]
+    nodes = [a_node(f"n{number}", str(1 + number % 7), taints=[] if number % 5 else TAINTS) for number in range(5000)]
     pod = the_pod("pod/default/huge-0", nodes=nodes, pods=[HUGE])
     assert [(one.count, one.examples[0]) for one in pod.nodes] == [(4000, "n6"), (1000, "n20")]
 
 
-IN_GROUP = {"nodeToGroup": {"n1": "small", "n2": "small"}, "nodeGroups": [a_group("small", "4", targetSize=2)]}
+IN_GROUP = {
+    "nodeToGroup": {"n1": "small", "n2": "small"},
+    "nodeGroups": [a_group("small", a_template("4"), targetSize=2)],
+}
 TWO = [a_node("n1", "4"), a_node("n2", "4")]
 
 
@@ -185,7 +174,7 @@ def test_an_earlier_run_can_be_explained() -> None:
 def test_a_cooldown_outlasts_the_unneeded_time() -> None:
     change = {"beforeRun": 1, "addPods": [a_pod("web-9", "3")]}
     options = {"scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "10m"}
-    groups = [a_group("small", "2", targetSize=2), a_group("big", "16")]
+    groups = [a_group("small", a_template("2"), targetSize=2), a_group("big", a_template("16"))]
     nodes = [a_node("n1", "2"), a_node("n2", "2")]
     fields = {**IN_GROUP, "nodeGroups": groups, "options": options, "changes": [change]}
     node = the_node("node/n1", nodes=nodes, runs=3, step="60s", **fields)
@@ -262,7 +251,7 @@ def test_a_group_that_does_not_grow_is_told_why(
 
 def test_a_group_that_fails_is_backed_off_and_left_out_of_the_next_run() -> None:
     fields = {
-        "nodeGroups": [a_group("small", "4", increaseError="none left")],
+        "nodeGroups": [a_group("small", a_template("4"), increaseError="none left")],
         "pods": [a_pod("web-0", "3")],
         "runs": 2,
         "step": "60s",
@@ -347,7 +336,7 @@ def test_options_that_do_not_suit_the_cloud_are_refused() -> None:
 
 
 def a_resizing_pod(reason: str) -> dict[str, Any]:
-    statuses = [{"name": "c0", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}]
+    statuses = [{"name": "main", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}]
     conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
     status = {"phase": "Running", "containerStatuses": statuses, "conditions": conditions}
     return {**a_pod("web-0", "3", nodeName="n1"), "status": status}
@@ -375,7 +364,7 @@ def test_room_that_is_held_for_a_resize_is_named() -> None:
 
 
 def test_the_scheduler_is_quoted() -> None:
-    nodes = [a_node("n1", "1"), {**a_node("n2", "8"), "spec": TAINTS}]
+    nodes = [a_node("n1", "1"), a_node("n2", "8", taints=TAINTS)]
     web, gated = a_pod("web-0", "2"), a_pod("db-0", "2", schedulingGates=[{"name": "quota"}])
     fields = {"nodes": nodes, "pods": [web, gated, a_pod("small-0", "1")]}
     assert the_pod("pod/default/web-0", **fields).scheduler_message == (

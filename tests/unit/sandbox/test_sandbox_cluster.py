@@ -12,6 +12,7 @@ from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
+from tests.manifests import a_bare_pod
 
 DIGEST = """
 import hashlib
@@ -40,11 +41,6 @@ print(cluster.storage.revision, history.hexdigest())
 
 
 ODD_CONTAINER = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1e99"}}}
-
-
-def a_pod(name: str) -> dict[str, object]:
-    spec = {"containers": [{"name": "c", "image": "app:1"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
 def test_two_runs_have_the_same_history_whatever_the_hash_seed() -> None:
@@ -108,7 +104,7 @@ def test_with_the_system_clock_a_thread_does_the_work() -> None:
 
     cluster.storage.listen("pods", heard)
     with cluster:
-        cluster.apply([a_pod("p")])
+        cluster.apply([a_bare_pod("p")])
         assert running.wait(20)
         with pytest.raises(RuntimeError):
             cluster.start()
@@ -150,14 +146,16 @@ def test_the_ticker_survives_an_actor_that_fails() -> None:
             },
             id="a budget with an unknown operator",
         ),
-        pytest.param({**a_pod("odd"), "spec": {"containers": [ODD_CONTAINER]}}, id="a pod with an enormous request"),
+        pytest.param(
+            {**a_bare_pod("odd"), "spec": {"containers": [ODD_CONTAINER]}}, id="a pod with an enormous request"
+        ),
     ],
 )
 def test_an_object_that_makes_no_sense_stops_nothing(odd: dict[str, object]) -> None:
     clock = VirtualClock(wall=1_700_000_000.0)
     cluster = SandboxCluster(clock, open_cloud(demo_cloud(), now=lambda: clock.now().wall))
     daemon_set = {**demo_workload()[2], "metadata": {"name": "agent"}}
-    cluster.apply([odd, daemon_set, a_pod("p")])
+    cluster.apply([odd, daemon_set, a_bare_pod("p")])
     cluster.run_for(10)
     assert cluster.storage.get("pods", "p")["status"]["phase"] == "Running"
     assert cluster.storage.get("daemonsets.apps", "agent")["status"]["numberReady"] == 1

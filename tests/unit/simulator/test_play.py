@@ -94,7 +94,7 @@ def resizing(asks: str, holds: str, reason: str = "") -> dict[str, Any]:
     """A pod on n1 whose resize in place is not finished."""
     held = {"requests": {"cpu": holds}}
     conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
-    statuses = [{"name": "c0", "allocatedResources": {"cpu": min(asks, holds)}, "resources": held}]
+    statuses = [{"name": "main", "allocatedResources": {"cpu": min(asks, holds)}, "resources": held}]
     status = {"phase": "Running", "conditions": conditions, "containerStatuses": statuses}
     return {**a_pod("web-0", asks, nodeName="n1"), "status": status}
 

@@ -11,6 +11,7 @@ from autoscaler.scenario.encode import encode
 from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.play import play
 from autoscaler.snapshot.cluster import view_of
+from tests.manifests import a_node
 from tests.unit.capacity import ATOMIC, CHECK
 
 BUFFERS = {"capacity-buffer-controller-enabled": True, "capacity-buffer-pod-injection-enabled": True}
@@ -21,11 +22,7 @@ QUICK = {
 }
 
 
-def a_node(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", "memory": "16Gi"}}}
-
-
-def a_template(cpu: str) -> dict[str, Any]:
+def a_pod_template(cpu: str) -> dict[str, Any]:
     containers = [{"resources": {"requests": {"cpu": cpu}}}]
     return {"metadata": {"name": "worker"}, "template": {"spec": {"containers": containers}}}
 
@@ -43,7 +40,7 @@ def played(options: dict[str, Any], **fields: Any) -> PlanAnswer:
         "nodeGroups": [{"minSize": 0, **group}],
         "nodes": [a_node("n1")],
         "nodeToGroup": {"n1": "web"},
-        "podTemplates": [a_template("3")],
+        "podTemplates": [a_pod_template("3")],
         **fields,
     }
     return play(decode(json.dumps(document).encode(), "case.json"))
@@ -75,7 +72,7 @@ def test_a_node_goes_when_a_buffer_has_room_elsewhere_and_nothing_is_evicted() -
     answer = played(
         {**BUFFERS, **QUICK},
         nodes=[a_node("n1"), a_node("foreign")],
-        podTemplates=[a_template("1")],
+        podTemplates=[a_pod_template("1")],
         capacityBuffers=[buffer],
         runs=12,
     )
@@ -86,12 +83,12 @@ def test_a_node_goes_when_a_buffer_has_room_elsewhere_and_nothing_is_evicted() -
 
 def test_a_node_stays_while_a_buffer_has_room_nowhere_else() -> None:
     buffer = {"metadata": {"name": "spare"}, "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1}}
-    answer = played({**BUFFERS, **QUICK}, podTemplates=[a_template("1")], capacityBuffers=[buffer], runs=12)
+    answer = played({**BUFFERS, **QUICK}, podTemplates=[a_pod_template("1")], capacityBuffers=[buffer], runs=12)
     assert [run.cloud_deletes for run in answer.runs] == [[]] * 12
 
 
 def test_a_template_may_be_a_deployments() -> None:
-    spec = {"replicas": 3, "template": a_template("3")["template"]}
+    spec = {"replicas": 3, "template": a_pod_template("3")["template"]}
     ref = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
     answer = played(
         BUFFERS,
@@ -108,7 +105,7 @@ def test_names_are_used_once() -> None:
 
 
 def test_a_recorded_pass_has_them() -> None:
-    document = {"now": "2026-01-05T12:00:00Z", "podTemplates": [a_template("3")]}
+    document = {"now": "2026-01-05T12:00:00Z", "podTemplates": [a_pod_template("3")]}
     buffer = {"metadata": {"name": "spare"}, "spec": {"podTemplateRef": {"name": "worker"}, "replicas": 1}}
     asking = {"provisioningRequests": [a_request("job", 1)], "capacityBuffers": [buffer]}
     scenario = decode(json.dumps({**document, **asking}).encode(), "case.json")

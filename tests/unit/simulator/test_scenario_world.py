@@ -17,30 +17,22 @@ from autoscaler.simulator.scenario_world import ScenarioWorld
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeRef, Pricing, ProviderError
+from tests.manifests import a_group, a_node, a_pod
 
 NOW = "2026-01-05T12:00:00Z"
 TAINT = Taint(key="ToBeDeleted", effect="NoSchedule", value="1")
 
 
-def a_node(name: str) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4"}}}
-
-
-def a_pod(name: str, node: str | None = None, **spec: Any) -> dict[str, Any]:
-    return {"metadata": {"name": name}, "spec": {"containers": [{}], **spec, **({"nodeName": node} if node else {})}}
-
-
 def a_world(**fields: Any) -> ScenarioWorld:
     """Two nodes of a group with a pod each, one pod pending; three runs a minute apart."""
-    template = {"status": {"capacity": {"cpu": "4"}}}
     document: dict[str, Any] = {
         "now": NOW,
         "runs": 3,
         "step": "1m",
-        "nodeGroups": [{"id": "web", "minSize": 0, "maxSize": 5, "targetSize": 2, "template": template}],
+        "nodeGroups": [a_group("web", targetSize=2)],
         "nodes": [a_node("n1"), a_node("n2")],
         "nodeToGroup": {"n1": "web", "n2": "web"},
-        "pods": [a_pod("one", "n1"), a_pod("two", "n2"), a_pod("waiting")],
+        "pods": [a_pod("one", nodeName="n1"), a_pod("two", nodeName="n2"), a_pod("waiting")],
         **fields,
     }
     return ScenarioWorld(decode(json.dumps(document).encode(), "world.json"))
@@ -222,7 +214,7 @@ def test_a_node_object_is_deleted_with_its_pods() -> None:
 
 
 def test_changes_happen_before_their_run() -> None:
-    updated = {**a_node("n2"), "spec": {"unschedulable": True}}
+    updated = a_node("n2", unschedulable=True)
     change = {
         "beforeRun": 1,
         "addPods": [a_pod("late")],
@@ -254,7 +246,7 @@ def test_an_instance_that_registers_later_stays_one_machine() -> None:
         changes=[
             {
                 "beforeRun": 1,
-                "addNodes": [{**a_node("n3"), "spec": {"providerID": "i-3"}}],
+                "addNodes": [a_node("n3", providerID="i-3")],
                 "nodeToGroup": {"n3": "web"},
             }
         ],
@@ -266,7 +258,7 @@ def test_an_instance_that_registers_later_stays_one_machine() -> None:
 
 
 def test_a_new_node_of_a_deleted_ones_name_stays() -> None:
-    again = {**a_node("n1"), "spec": {"providerID": "another"}}
+    again = a_node("n1", providerID="another")
     world = a_world(changes=[{"beforeRun": 1, "addNodes": [again], "nodeToGroup": {"n1": "web"}}])
     world.begin_run(0)
     world.cloud.groups()[0].delete([ref(world, "n1")])
@@ -283,7 +275,7 @@ def test_a_missing_machine_is_told_apart_from_one_that_is_there() -> None:
 
 
 def test_running_expendable_pods_do_not_show() -> None:
-    pods = [a_pod("cheap", "n1", priority=-20), a_pod("dear", "n1")]
+    pods = [a_pod("cheap", nodeName="n1", priority=-20), a_pod("dear", nodeName="n1")]
     world = a_world(pods=pods)
     world.begin_run(0)
     assert [pod.name for pod in seen(world).pods_on("n1")] == ["dear"]

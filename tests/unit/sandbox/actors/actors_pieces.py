@@ -56,11 +56,6 @@ def a_spec(cpu: str | None = None, memory: str | None = None, **spec: Any) -> Js
     return {"containers": [{"name": "c", "image": "app:1", **resources}], **spec}
 
 
-def a_pod(name: str = "p", *, labels: Json | None = None, annotations: Json | None = None, **spec: Any) -> Json:
-    metadata = {"name": name, "labels": labels or {}, "annotations": annotations or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": a_spec(**spec)}
-
-
 def a_template(name: str, annotations: Json | None = None, **spec: Any) -> Json:
     return {"metadata": {"labels": {"app": name}, "annotations": annotations or {}}, "spec": a_spec(**spec)}
 
@@ -78,11 +73,6 @@ def a_job(name: str = "job", *, lasts: str | None = None, code: str | None = Non
     annotations = {"sandbox.autoscaler/duration": lasts, "sandbox.autoscaler/exit-code": code}
     template = a_template(name, {key: value for key, value in annotations.items() if value}, restartPolicy="Never")
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **spec}}
-
-
-def a_budget(name: str, bounds: Mapping[str, int | str]) -> Json:
-    spec = {"selector": {"matchLabels": {"app": name}}, **bounds}
-    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
 
 
 def a_priority(name: str, value: int, **fields: Any) -> Json:

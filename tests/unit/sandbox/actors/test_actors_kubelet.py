@@ -3,7 +3,8 @@ import pytest
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.cluster import SandboxCluster
-from tests.unit.sandbox.actors.actors_pieces import Json, a_cluster, a_pod, condition, pod
+from tests.manifests import a_bare_pod
+from tests.unit.sandbox.actors.actors_pieces import Json, a_cluster, condition, pod
 
 QUICK = Timing(pull_s=2.0, start_s=1.0, stop_s=2.0)
 
@@ -24,7 +25,7 @@ def phases(cluster: SandboxCluster, name: str, seconds: int) -> list[str]:
 
 def test_a_pod_is_created_pulled_and_run() -> None:
     cluster = a_cluster(timing=QUICK)
-    cluster.apply([a_pod()])
+    cluster.apply([a_bare_pod()])
     cluster.run_for(1)
     creating = pod(cluster)["status"]
     assert (creating["phase"], creating["startTime"]) == ("Pending", "2023-11-14T22:13:21Z")
@@ -38,16 +39,16 @@ def test_a_pod_is_created_pulled_and_run() -> None:
 
 def test_the_second_pod_with_an_image_starts_sooner() -> None:
     cluster = a_cluster(timing=QUICK)
-    cluster.apply([a_pod("first")])
+    cluster.apply([a_bare_pod("first")])
     cluster.run_for(5)
-    cluster.apply([a_pod("second")])
+    cluster.apply([a_bare_pod("second")])
     cluster.run_for(1.5)
     assert pod(cluster, "second")["status"]["phase"] == "Running"
 
 
 def test_pods_on_the_host_network_have_the_hosts_address_and_others_their_own() -> None:
     cluster = a_cluster()
-    cluster.apply([a_pod("host", hostNetwork=True), a_pod("a"), a_pod("b")])
+    cluster.apply([a_bare_pod("host", hostNetwork=True), a_bare_pod("a"), a_bare_pod("b")])
     cluster.run_for(10)
     addresses = [pod(cluster, name)["status"]["podIP"] for name in ("host", "a", "b")]
     assert addresses[0] == pod(cluster, "host")["status"]["hostIP"]
@@ -75,13 +76,13 @@ def test_pods_on_the_host_network_have_the_hosts_address_and_others_their_own() 
 )
 def test_how_a_pod_ends(annotations: Json, spec: Json, expected: list[str]) -> None:
     cluster = a_cluster(timing=QUICK)
-    cluster.apply([a_pod(annotations=annotations, **spec)])
+    cluster.apply([a_bare_pod(annotations=annotations, **spec)])
     assert phases(cluster, "p", 20) == expected
 
 
 def test_an_ended_pod_shows_its_exit() -> None:
     cluster = a_cluster()
-    cluster.apply([a_pod(annotations={"sandbox.autoscaler/duration": "5s"}, restartPolicy="Never")])
+    cluster.apply([a_bare_pod(annotations={"sandbox.autoscaler/duration": "5s"}, restartPolicy="Never")])
     cluster.run_for(15)
     over = pod(cluster)["status"]["containerStatuses"][0]["state"]["terminated"]
     assert (over["exitCode"], over["reason"]) == (0, "Completed")
@@ -98,7 +99,7 @@ def test_an_ended_pod_shows_its_exit() -> None:
 )
 def test_a_deleted_pod_stops(grace_s: int, gone_after_s: int) -> None:
     cluster = a_cluster(timing=QUICK)
-    cluster.apply([a_pod(), a_pod("other")])
+    cluster.apply([a_bare_pod(), a_bare_pod("other")])
     cluster.run_for(10)
     cluster.storage.delete("pods", "p", grace_s=grace_s)
     cluster.step()
@@ -110,7 +111,7 @@ def test_a_deleted_pod_stops(grace_s: int, gone_after_s: int) -> None:
 
 def test_a_new_pod_under_an_old_name_lives_its_own_life() -> None:
     cluster = a_cluster(timing=QUICK)
-    brief = a_pod(annotations={"sandbox.autoscaler/duration": "10s"}, restartPolicy="Never")
+    brief = a_bare_pod(annotations={"sandbox.autoscaler/duration": "10s"}, restartPolicy="Never")
     cluster.apply([brief])
     cluster.run_for(10)
     cluster.storage.delete("pods", "p", grace_s=0)
@@ -121,6 +122,6 @@ def test_a_new_pod_under_an_old_name_lives_its_own_life() -> None:
 
 def test_a_pod_bound_to_no_node_is_collected() -> None:
     cluster = a_cluster()
-    cluster.apply([a_pod(nodeName="nowhere")])
+    cluster.apply([a_bare_pod(nodeName="nowhere")])
     cluster.run_for(3)
     assert cluster.storage.list("pods") == []

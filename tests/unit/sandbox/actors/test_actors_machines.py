@@ -2,12 +2,12 @@ from autoscaler.clock import VirtualClock
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.cluster import SandboxCluster
 from cloudprovider.interface import ErrorClass, InstanceError, TaintSpec
+from tests.manifests import a_bare_pod
 from tests.unit.sandbox.actors.actors_pieces import (
     BOOT_S,
     Json,
     a_cluster,
     a_group,
-    a_pod,
     a_workload,
     condition,
     node_of,
@@ -81,7 +81,7 @@ def test_a_machine_whose_creation_fails_never_registers() -> None:
 
 def test_nothing_is_scheduled_to_a_node_that_is_not_ready() -> None:
     cluster = a_cluster(running=0)
-    cluster.apply([a_pod()])
+    cluster.apply([a_bare_pod()])
     the_cloud(cluster).group("general").increase(1)
     assert cluster.run_until(lambda: ready(cluster, "general-1") == "False", timeout_s=30)
     cluster.run_for(1)
@@ -91,7 +91,7 @@ def test_nothing_is_scheduled_to_a_node_that_is_not_ready() -> None:
 
 
 def test_static_pods_come_with_the_node() -> None:
-    proxy = {"metadata": {"name": "proxy", "namespace": "kube-system"}, "spec": a_pod(cpu="100m")["spec"]}
+    proxy = {"metadata": {"name": "proxy", "namespace": "kube-system"}, "spec": a_bare_pod(cpu="100m")["spec"]}
     cluster = a_cluster(a_group(static_pods=[proxy]))
     cluster.run_for(5)
     found = cluster.storage.get("pods", "proxy-general-00", "kube-system")
@@ -101,7 +101,7 @@ def test_static_pods_come_with_the_node() -> None:
 
 def test_a_lost_machine_takes_its_node_and_pods_along_and_they_are_made_again() -> None:
     cluster = a_cluster(running=2)
-    cluster.apply([a_workload("Deployment", replicas=4, cpu="1"), a_pod("bare", nodeName="general-00")])
+    cluster.apply([a_workload("Deployment", replicas=4, cpu="1"), a_bare_pod("bare", nodeName="general-00")])
     cluster.run_for(10)
     the_cloud(cluster).remove_machine("static://general-00", replace=False)
     cluster.run_for(2)
@@ -115,12 +115,12 @@ def test_a_lost_machine_takes_its_node_and_pods_along_and_they_are_made_again() 
 
 def test_pods_on_an_unreachable_node_neither_start_nor_stop() -> None:
     cluster = a_cluster()
-    cluster.apply([a_pod()])
+    cluster.apply([a_bare_pod()])
     cluster.run_for(10)
     the_cloud(cluster).remove_machine("static://general-00", replace=False)
     cluster.run_for(1)
     cluster.storage.delete("pods", "p")
-    cluster.apply([a_pod("late", nodeName="general-00")])
+    cluster.apply([a_bare_pod("late", nodeName="general-00")])
     cluster.run_for(3)
     assert pod(cluster)["metadata"]["deletionTimestamp"]
     assert "startTime" not in pod(cluster, "late")["status"]
@@ -128,7 +128,7 @@ def test_pods_on_an_unreachable_node_neither_start_nor_stop() -> None:
 
 def test_a_node_that_somebody_deleted_does_not_come_back_and_its_pods_go() -> None:
     cluster = a_cluster()
-    cluster.apply([a_pod()])
+    cluster.apply([a_bare_pod()])
     cluster.run_for(10)
     cluster.storage.delete("nodes", "general-00")
     cluster.run_for(600)
@@ -165,7 +165,7 @@ def test_kwok_nodes_become_ready_without_a_cloud() -> None:
     metadata = {"name": "fake", "annotations": {"kwok.x-k8s.io/node": "fake"}}
     size = {"cpu": "4", "memory": "16Gi", "pods": "110"}
     status = {"capacity": size, "allocatable": size}
-    cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}, a_pod()])
+    cluster.apply([{"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}, a_bare_pod()])
     cluster.run_for(1)
     assert "conditions" not in cluster.storage.get("nodes", "fake")["status"]
     cluster.run_for(9)

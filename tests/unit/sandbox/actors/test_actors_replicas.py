@@ -3,10 +3,10 @@ import pytest
 from autoscaler.sandbox.actors.replicas import deletion_order, scaled, template_hash
 from autoscaler.sandbox.actors.wire import is_ready
 from autoscaler.sandbox.cluster import SandboxCluster
+from tests.manifests import a_bare_pod
 from tests.unit.sandbox.actors.actors_pieces import (
     Json,
     a_cluster,
-    a_pod,
     a_workload,
     condition,
     events,
@@ -88,7 +88,7 @@ def test_pods_that_cannot_be_made_are_told_of_and_made_later() -> None:
 
 
 def a_replica(name: str, *, node: str = "", phase: str = "Running", is_ready: bool = True) -> Json:
-    pod = a_pod(name, nodeName=node)
+    pod = a_bare_pod(name, nodeName=node)
     pod["metadata"]["creationTimestamp"] = "2024-01-01T00:00:00Z"
     state = "True" if is_ready else "False"
     return pod | {"status": {"phase": phase, "conditions": [{"type": "Ready", "status": state}]}}

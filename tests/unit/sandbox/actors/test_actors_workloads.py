@@ -1,22 +1,24 @@
+from typing import Any
+
 import pytest
 
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.cluster import SandboxCluster
 from cloudprovider.interface import TaintSpec
+from tests.manifests import a_bare_pod
 from tests.unit.sandbox.actors.actors_pieces import (
     BOOT_S,
     Json,
-    a_budget,
     a_cluster,
     a_group,
     a_job,
-    a_pod,
     a_workload,
     condition,
     pods_of,
     status,
     the_cloud,
 )
+from tests.worlds import a_budget
 
 EVERYWHERE = [{"operator": "Exists"}]
 AGENT = a_workload("DaemonSet", "agent", None, cpu="100m")
@@ -62,7 +64,7 @@ class TestDaemonSets:
 
     def test_a_full_node_leaves_its_pod_pending(self) -> None:
         cluster = a_cluster()
-        cluster.apply([a_pod("big", cpu="4")])
+        cluster.apply([a_bare_pod("big", cpu="4")])
         cluster.run_for(5)
         cluster.apply([AGENT])
         cluster.run_for(5)
@@ -241,9 +243,9 @@ class TestBudgets:
             pytest.param({"minAvailable": 20}, (10, 20, 10, 0), id="more than there are"),
         ],
     )
-    def test_what_a_budget_allows(self, bounds: dict[str, int | str], expected: tuple[int, ...]) -> None:
+    def test_what_a_budget_allows(self, bounds: dict[str, Any], expected: tuple[int, ...]) -> None:
         cluster = a_cluster()
-        cluster.apply([a_workload("Deployment", replicas=10), a_budget("web", bounds)])
+        cluster.apply([a_workload("Deployment", replicas=10), a_budget("web", **bounds)])
         cluster.run_for(10)
         told = status(cluster, "poddisruptionbudgets.policy", "web")
         fields = ("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed")
@@ -251,21 +253,21 @@ class TestBudgets:
 
     def test_a_budget_over_nothing_allows_nothing(self) -> None:
         cluster = a_cluster()
-        cluster.apply([a_budget("web", {"maxUnavailable": 1})])
+        cluster.apply([a_budget("web", maxUnavailable=1)])
         cluster.run_for(1)
         told = status(cluster, "poddisruptionbudgets.policy", "web")
         assert (told["expectedPods"], told["disruptionsAllowed"]) == (0, 0)
 
     def test_a_replica_that_cannot_run_uses_up_the_budget(self) -> None:
         cluster = a_cluster()
-        cluster.apply([a_workload("Deployment", replicas=4, cpu="1500m"), a_budget("web", {"maxUnavailable": 1})])
+        cluster.apply([a_workload("Deployment", replicas=4, cpu="1500m"), a_budget("web", maxUnavailable=1)])
         cluster.run_for(10)
         told = status(cluster, "poddisruptionbudgets.policy", "web")
         assert (told["currentHealthy"], told["disruptionsAllowed"]) == (2, 0)
 
     def test_a_drain_waits_for_the_budget_and_then_goes_on(self) -> None:
         cluster = a_cluster(running=2)
-        cluster.apply([a_workload("Deployment", replicas=3), a_budget("web", {"maxUnavailable": 1})])
+        cluster.apply([a_workload("Deployment", replicas=3), a_budget("web", maxUnavailable=1)])
         cluster.run_for(10)
         first, second, _ = names_of(cluster, "web")
         cluster.storage.evict(first)
@@ -282,7 +284,7 @@ class TestBudgets:
 
     def test_a_new_size_of_the_workload_counts_at_once(self) -> None:
         cluster = a_cluster()
-        cluster.apply([a_workload("Deployment", replicas=4), a_budget("web", {"maxUnavailable": "50%"})])
+        cluster.apply([a_workload("Deployment", replicas=4), a_budget("web", maxUnavailable="50%")])
         cluster.run_for(10)
         cluster.storage.scale("deployments.apps", "web", 8)
         cluster.step()

@@ -14,11 +14,6 @@ def a_storage(**options: Any) -> tuple[Storage, VirtualClock]:
     return Storage(clock, **options), clock
 
 
-def a_pod(name: str = "p", *, labels: Json | None = None, **spec: Any) -> Json:
-    containers = [{"name": "c", "image": "nginx:1"}]
-    return {"metadata": {"name": name, "labels": labels or {}}, "spec": {"containers": containers, **spec}}
-
-
 def a_config(name: str = "c", **data: str) -> Json:
     return {"metadata": {"name": name}, "data": data}
 

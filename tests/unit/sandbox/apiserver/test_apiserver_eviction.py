@@ -5,14 +5,15 @@ import pytest
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.storage import Storage
-from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_pod, a_storage, run_on
+from tests.manifests import a_bare_pod
+from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_storage, run_on
 
 BUDGET = "poddisruptionbudgets"
 
 
 def a_guarded_pod(allowed: int, *, phase: str = "Running", ready: bool = True, **spec: Any) -> Storage:
     storage, _ = a_storage()
-    storage.create("pods", a_pod(labels={"app": "web"}))
+    storage.create("pods", a_bare_pod(labels={"app": "web"}))
     run_on(storage, "p", "n", phase, ready=ready)
     add_budget(storage, "web", {"disruptionsAllowed": allowed, "desiredHealthy": 1, "currentHealthy": 1}, **spec)
     return storage
@@ -103,7 +104,7 @@ def test_preconditions_are_checked_before_budget_is_spent() -> None:
 
 def test_no_budget_guards_a_pod_without_labels() -> None:
     storage, _ = a_storage()
-    storage.create("pods", a_pod())
+    storage.create("pods", a_bare_pod(labels={}))
     run_on(storage, "p", "n")
     add_budget(storage, "all", {"disruptionsAllowed": 0, "desiredHealthy": 1}, selector={})
     storage.evict("p")

@@ -14,7 +14,8 @@ from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.request_log import RbacRule
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
-from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_config, a_definition, a_pod, run_on
+from tests.manifests import a_bare_pod
+from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_config, a_definition, run_on
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 CONFIGS = "/api/v1/namespaces/default/configmaps"
@@ -153,7 +154,7 @@ def test_a_watch_from_forgotten_history_gets_one_error_event(http: Client, stora
 
 
 def test_tables_and_metadata(http: Client, storage: Storage) -> None:
-    storage.create("pods", a_pod())
+    storage.create("pods", a_bare_pod())
     _, table = http.ask("GET", "/api/v1/pods", Accept=TABLE)
     assert [one["name"] for one in table["columnDefinitions"][:4]] == ["Name", "Ready", "Status", "Restarts"]
     assert table["rows"][0]["cells"][:4] == ["p", "0/1", "Pending", "0"]
@@ -193,7 +194,7 @@ class TestUsage:
     def pods(self, storage: Storage) -> None:
         storage.create("nodes", {"metadata": {"name": "n1"}})
         for name, cpu in (("busy", "2"), ("idle", None), ("waiting", "1")):
-            pod = a_pod(name, labels={"app": name})
+            pod = a_bare_pod(name, labels={"app": name})
             if cpu is not None:
                 pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu, "memory": "1Gi"}}
             storage.create("pods", pod)
@@ -206,7 +207,7 @@ class TestUsage:
         used = {item["metadata"]["name"]: item["containers"] for item in listed["items"]}
         assert set(used) == {"busy", "idle"}
         assert 600 <= int(used["busy"][0]["usage"]["cpu"].removesuffix("m")) <= 1400
-        assert used["idle"] == [{"name": "c", "usage": {"cpu": "5m", "memory": "16384Ki"}}]
+        assert used["idle"] == [{"name": "main", "usage": {"cpu": "5m", "memory": "16384Ki"}}]
 
     def test_selected_as_pods_are(self, http: Client) -> None:
         _, listed = http.ask("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods?labelSelector=app%3Dbusy")
@@ -344,7 +345,7 @@ class TestOfficialClient:
             assert types == ["ADDED", "MODIFIED", "DELETED"]
 
     def test_eviction_and_binding(self, server: ApiServer, storage: Storage, tmp_path: Path) -> None:
-        storage.create("pods", a_pod())
+        storage.create("pods", a_bare_pod())
         server.write_kubeconfig(tmp_path / "kubeconfig")
         with official(tmp_path / "kubeconfig") as core:
             target = client.V1ObjectReference(kind="Node", name="n")
@@ -375,7 +376,7 @@ def test_a_client_may_ask_who_it_is_and_what_it_may_do(http: Client) -> None:
 def test_fields_that_a_kind_does_not_have_are_dropped_and_told_of(
     http: Client, query: str, code: int, warning: str | None, words: str
 ) -> None:
-    pod = {**a_pod(), "odd": 1}
+    pod = {**a_bare_pod(), "odd": 1}
     pod["spec"]["containers"][0]["nope"] = 1
     answer = http.raw("POST", f"/api/v1/namespaces/default/pods{query}", pod)
     said = json.loads(answer.data)

@@ -6,12 +6,12 @@ from autoscaler.sandbox.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.storage import Storage
+from tests.manifests import a_bare_pod
 from tests.unit.sandbox.apiserver.apiserver_objects import (
     Json,
     a_config,
     a_definition,
     a_deployment,
-    a_pod,
     a_storage,
     names,
     run_on,
@@ -32,7 +32,7 @@ def test_a_new_cluster_has_the_usual_namespaces_and_priorities() -> None:
 
 def test_a_created_pod_has_identity_and_defaults() -> None:
     storage, _ = a_storage()
-    pod = storage.create("pods", a_pod() | {"status": {"phase": "Running"}})
+    pod = storage.create("pods", a_bare_pod() | {"status": {"phase": "Running"}})
     assert pod["metadata"]["creationTimestamp"] == "2023-11-14T22:13:20Z"
     assert pod["metadata"]["namespace"] == "default"
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
@@ -54,7 +54,7 @@ def test_what_callers_hold_is_not_what_is_stored() -> None:
 def test_generated_names_and_uids_repeat_with_the_seed() -> None:
     def made(seed: int) -> list[tuple[str, str]]:
         storage, _ = a_storage(seed=seed)
-        pods = [storage.create("pods", {**a_pod(), "metadata": {"generateName": "web-"}}) for _ in range(3)]
+        pods = [storage.create("pods", {**a_bare_pod(), "metadata": {"generateName": "web-"}}) for _ in range(3)]
         return [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in pods]
 
     assert made(1) == made(1) != made(2)
@@ -65,11 +65,11 @@ def test_generated_names_and_uids_repeat_with_the_seed() -> None:
     ("resource", "obj", "expected"),
     [
         pytest.param("pods", {"metadata": {}, "spec": {}}, (422, "Invalid"), id="a name is required"),
-        pytest.param("pods", a_pod("Not-DNS"), (422, "Invalid"), id="names are DNS names"),
-        pytest.param("pods", a_pod(containers=[]), (422, "Invalid"), id="containers are required"),
-        pytest.param("pods", a_pod(labels={"a": "b c"}), (422, "Invalid"), id="label values have a syntax"),
-        pytest.param("pods", a_pod(priorityClassName="x"), (403, "Forbidden"), id="the priority class must exist"),
-        pytest.param("pods", a_pod() | {"kind": "Node"}, (400, "BadRequest"), id="the kind must fit"),
+        pytest.param("pods", a_bare_pod("Not-DNS"), (422, "Invalid"), id="names are DNS names"),
+        pytest.param("pods", a_bare_pod(containers=[]), (422, "Invalid"), id="containers are required"),
+        pytest.param("pods", a_bare_pod(labels={"a": "b c"}), (422, "Invalid"), id="label values have a syntax"),
+        pytest.param("pods", a_bare_pod(priorityClassName="x"), (403, "Forbidden"), id="the priority class must exist"),
+        pytest.param("pods", a_bare_pod() | {"kind": "Node"}, (400, "BadRequest"), id="the kind must fit"),
         pytest.param(
             "configmaps",
             {"metadata": {"name": "c", "namespace": "nowhere"}},
@@ -103,7 +103,7 @@ def test_create_refuses(resource: str, obj: Json, expected: tuple[int, str]) -> 
 def test_every_problem_is_a_cause() -> None:
     storage, _ = a_storage()
     with pytest.raises(ApiError) as caught:
-        storage.create("pods", a_pod("UPPER", containers=[{"name": "c"}, {"name": "c", "image": "x"}]))
+        storage.create("pods", a_bare_pod("UPPER", containers=[{"name": "c"}, {"name": "c", "image": "x"}]))
     causes = caught.value.details["causes"]
     assert [(one["reason"], one["field"]) for one in causes] == [
         ("FieldValueInvalid", "metadata.name"),
@@ -142,9 +142,9 @@ def test_status_and_spec_have_their_own_doors() -> None:
 
 def test_a_pod_spec_is_immutable_but_for_a_few_fields() -> None:
     storage, _ = a_storage()
-    storage.create("pods", a_pod())
+    storage.create("pods", a_bare_pod())
     assert refused(lambda: storage.patch("pods", "p", {"spec": {"nodeName": "n"}})) == (422, "Invalid")
-    patch = {"spec": {"containers": [{"name": "c", "image": "nginx:2"}]}}
+    patch = {"spec": {"containers": [{"name": "main", "image": "nginx:2"}]}}
     changed = storage.patch("pods", "p", patch, patch_type=PatchType.STRATEGIC)
     assert changed["spec"]["containers"][0]["image"] == "nginx:2"
 
@@ -161,7 +161,7 @@ def test_dry_runs_store_nothing() -> None:
 
 def test_binding_assigns_once() -> None:
     storage, _ = a_storage()
-    storage.create("pods", a_pod())
+    storage.create("pods", a_bare_pod())
     storage.bind("p", "n1")
     pod = storage.get("pods", "p")
     assert pod["spec"]["nodeName"] == "n1"
@@ -181,7 +181,7 @@ def test_scale_changes_replicas_and_tells_the_selector() -> None:
 class TestDeletion:
     def test_a_pod_on_a_node_stays_until_the_kubelet_lets_it_go(self) -> None:
         storage, clock = a_storage()
-        storage.create("pods", a_pod())
+        storage.create("pods", a_bare_pod())
         run_on(storage, "p", "n")
         clock.advance(10)
         assert not storage.delete("pods", "p").gone
@@ -194,13 +194,13 @@ class TestDeletion:
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
     def test_a_finished_pod_goes_at_once(self, phase: str) -> None:
         storage, _ = a_storage()
-        storage.create("pods", a_pod())
+        storage.create("pods", a_bare_pod())
         run_on(storage, "p", "n", phase)
         assert storage.delete("pods", "p").gone
 
     def test_an_unbound_pod_goes_at_once(self) -> None:
         storage, _ = a_storage()
-        storage.create("pods", a_pod())
+        storage.create("pods", a_bare_pod())
         assert storage.delete("pods", "p", grace_s=60).gone
 
     def test_finalizers_hold_an_object(self) -> None:
@@ -245,7 +245,7 @@ class TestDeletion:
         storage, _ = a_storage()
         owner = storage.create("deployments", a_deployment())
         uid = owner["metadata"]["uid"]
-        child = a_pod("child")
+        child = a_bare_pod("child")
         reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid}
         child["metadata"]["ownerReferences"] = [reference]
         storage.create("pods", child)
@@ -255,7 +255,7 @@ class TestDeletion:
         storage, _ = a_storage()
         storage.create("namespaces", {"metadata": {"name": "team"}})
         storage.create("configmaps", a_config(), namespace="team")
-        storage.create("pods", a_pod(), namespace="team")
+        storage.create("pods", a_bare_pod(), namespace="team")
         storage.bind("p", "n", namespace="team")
         assert not storage.delete("namespaces", "team").gone
         assert storage.list("configmaps", namespace="team") == []
@@ -308,7 +308,7 @@ def test_server_side_apply_creates_merges_and_drops_what_its_manager_dropped() -
 
 def test_loaded_objects_keep_status_and_are_found_by_node() -> None:
     storage, _ = a_storage()
-    pods = [a_pod(f"p{i}", nodeName=f"n{i % 2}") | {"status": {"phase": "Running"}} for i in range(4)]
+    pods = [a_bare_pod(f"p{i}", nodeName=f"n{i % 2}") | {"status": {"phase": "Running"}} for i in range(4)]
     assert storage.load("pods", pods) == 4
     assert names(storage.list("pods", field_selector="spec.nodeName=n1,status.phase=Running")) == ["p1", "p3"]
     storage.delete("pods", "p1", grace_s=0)

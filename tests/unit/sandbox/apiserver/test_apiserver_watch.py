@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.journal import Subscription
-from tests.unit.sandbox.apiserver.apiserver_objects import a_config, a_pod, a_storage
+from tests.manifests import a_bare_pod
+from tests.unit.sandbox.apiserver.apiserver_objects import a_config, a_storage
 
 
 def seen(subscription: Subscription) -> list[tuple[str, str]]:
@@ -33,7 +34,7 @@ def test_a_watch_since_a_version_replays_what_came_after() -> None:
 
 def test_objects_enter_and_leave_a_selection() -> None:
     storage, _ = a_storage()
-    storage.create("pods", a_pod("p", labels={"app": "web"}))
+    storage.create("pods", a_bare_pod("p", labels={"app": "web"}))
     watch = storage.watch("pods", storage.revision, label_selector="app=web", field_selector="spec.nodeName!=")
     storage.bind("p", "n")
     storage.patch("pods", "p", {"metadata": {"labels": {"app": "db"}}})
