@@ -1,6 +1,7 @@
-"""`autoscaler demo`: runs a cluster, a cloud and the daemon on this machine."""
+"""`autoscaler demo`: runs a cluster, a cloud and the daemon on this machine, and tells a story in it."""
 
 import argparse
+import shutil
 import signal
 import socket
 import sys
@@ -17,6 +18,8 @@ from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.logs import LogFormat
 from autoscaler.simulator.demo import Demo, DemoProgress
+from autoscaler.simulator.demo_stories import BASIC, STORIES
+from autoscaler.simulator.storyteller import shown
 from cloudprovider.address import LAST_PORT
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_count
@@ -28,8 +31,14 @@ _LOOK_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the demo's options; flags of Cluster Autoscaler are let through."""
-    parser.add_argument("--until-settled", action="store_true", help="exit once every pod of the workload runs")
-    parser.add_argument("--timeout", type=_seconds, default=120.0, help="with --until-settled: give up after this time")
+    stories = "; ".join(f"{name}: {make().help}" for name, make in STORIES.items())
+    parser.add_argument("--story", choices=STORIES, default=BASIC, help=f"what happens (default {BASIC}). {stories}")
+    parser.add_argument(
+        "--until-settled",
+        action="store_true",
+        help="do what the story asks its reader to do, and exit at its end, once every pod runs",
+    )
+    parser.add_argument("--timeout", type=_seconds, default=180.0, help="with --until-settled: give up after this time")
     parser.add_argument("--port", type=_port, help=f"port of the status page (default {_PORT}, or a free one)")
     parser.add_argument(
         "--api-port", type=_port, default=0, help="port of the cluster's API server (default: a free one)"
@@ -54,26 +63,42 @@ def _port(text: str) -> int:
 def run(args: argparse.Namespace) -> int:
     """Run until interrupted or, with `--until-settled`, until settled (0) or out of time (1)."""
     clock = SystemClock()
-    logs.configure(0, LogFormat.TEXT, clock, sys.stderr)
     stopping = threading.Event()
     on_signals((signal.SIGINT, signal.SIGTERM), stopping.set)
     port = args.port or _free_port((0,) if args.port == 0 else (_PORT, 0))
-    with Demo(clock, tuple(args.flags), address=f"{_ADDRESS}:{port}", api_port=args.api_port) as demo:
-        print(_welcome(demo, port), file=sys.stderr, flush=True)
-        began = clock.now().mono
-        settled = False
-        while True:
-            progress = demo.progress()
-            if progress.settled and not settled:
-                settled = True
-                print(_settled(progress), file=sys.stderr, flush=True)
-            if args.until_settled and (settled or clock.now().mono - began > args.timeout):
-                break
-            if stopping.wait(_LOOK_S):
-                break
-        if args.until_settled:
-            _print(progress, args.output)
-    return 0 if settled or not args.until_settled else 1
+    demo = Demo(clock, tuple(args.flags), address=f"{_ADDRESS}:{port}", api_port=args.api_port, story=args.story)
+    with demo.log.open("w") as log:
+        logs.configure(0, LogFormat.TEXT, clock, log)
+        try:
+            with demo:
+                progress = _tell(demo, args, stopping, port)
+        finally:
+            logs.unconfigure()
+    if args.until_settled:
+        _print(progress, args.output)
+    return 0 if progress.settled or not args.until_settled else 1
+
+
+def _tell(demo: Demo, args: argparse.Namespace, stopping: threading.Event, port: int) -> DemoProgress:
+    """Tell the story until its reader, its end or the time says stop."""
+    _say(_welcome(demo, port))
+    teller = demo.storyteller(_say, attended=not args.until_settled)
+    progress = demo.look(teller)
+    ended = False
+    while not stopping.wait(_LOOK_S):
+        progress = demo.look(teller)
+        if teller.ended and not ended:
+            ended = True
+            _say(_ending(progress))
+            if demo.story.more and not args.until_settled:
+                _say(f"Go on with, for example:\n{shown(demo.story.more)}")
+        if args.until_settled and (progress.settled or progress.seconds > args.timeout):
+            break
+    return progress
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _print(progress: DemoProgress, form: OutputFormat) -> None:
@@ -96,26 +121,33 @@ def _free_port(wanted: Sequence[int]) -> int:
 
 
 def _welcome(demo: Demo, port: int) -> str:
-    kubectl = f"kubectl --kubeconfig {demo.kubeconfig}"
+    url = f"http://{_ADDRESS}:{port}"
     return f"""
-A small cluster with too little room is running here, with a simulated cloud and the autoscaler.
+A small cluster is running here, with a simulated cloud and the autoscaler.
 
-  status page   http://{_ADDRESS}:{port}/status
+  status page   {url}/status
   API server    {demo.api_url}
-  kubeconfig    {demo.kubeconfig}
+  log           {demo.log}
 
-Try, in another terminal:
+In another terminal:
 
-  {kubectl} get nodes,pods -A
-  {kubectl} -n shop scale deployment web --replicas=40
-  {kubectl} get events -A
+  export KUBECONFIG={demo.kubeconfig}
+  kubectl get nodes,pods -A
+  kubectl top nodes
+  kubectl get events -A
+  {_program()} explain --daemon {url} node/{demo.first_node}
 
 Ctrl-C ends it and leaves nothing behind.
 """
 
 
-def _settled(progress: DemoProgress) -> str:
+def _program() -> str:
+    """Return what starts this program in another terminal."""
+    return "autoscaler" if shutil.which("autoscaler") else sys.argv[0]
+
+
+def _ending(progress: DemoProgress) -> str:
     return (
-        f"Every pod runs: {progress.pods_running} pods, {progress.nodes_bought} nodes bought, "
-        f"{progress.seconds:g} s after the start."
+        f"\nThe story ends: {progress.pods_running} pods run, {progress.nodes_bought} nodes came, "
+        f"{progress.nodes_removed} went, in {progress.seconds:.0f} s."
     )

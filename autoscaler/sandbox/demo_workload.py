@@ -1,7 +1,7 @@
-"""The cluster of `autoscaler demo`: a small cloud with one running machine, and a workload that does not fit on it.
+"""Parts of the clusters of `autoscaler demo`, and the first of them: a workload that does not fit on one machine.
 
-Web servers overflow the general machines; the API's replicas want a machine each; a cache needs the machines with
-much memory, and a report the tainted batch machines, which nobody needs once it is done.
+Web servers overflow the general machines; the API's replicas want a machine each; a cache needs the tainted machines
+with much memory, and a report the tainted batch machines, which nobody needs once it is done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,74 +10,110 @@ from typing import Any
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.kubelet import DURATION
 from cloudprovider.interface import NodeTemplate, TaintSpec
-from cloudprovider.static.spec import BootDelay, CloudSpec, GroupSpec, MachineSpec
+from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
 
 NAMESPACES = ("shop", "reports")
 """Where the demo's workload lives, but for the node agent."""
 
-_POOL = "sandbox.autoscaler/pool"
+POOL = "sandbox.autoscaler/pool"
+"""Label of nodes whose value is their group."""
+SHOP = "shop"
+GPU = "nvidia.com/gpu"
 _DEDICATED = "dedicated"
 _IMAGE = "registry.example/{name}:1.0"
 
 
 def demo_cloud(seed: int = 0) -> CloudSpec:
     """Three groups; only the general one has a machine at the start. Machines boot within five to eight seconds."""
-    return CloudSpec(
-        groups=(
-            _group("general", cpu="4", memory="16Gi", min_size=1, price=0.19),
-            _group("memory", cpu="4", memory="64Gi", min_size=0, price=0.34),
-            _group("batch", cpu="8", memory="16Gi", min_size=0, price=0.12, dedicated=True),
-        ),
-        machines=(MachineSpec(group="general", provider_id="static://general-0", name="general-0"),),
+    return cloud_of(
+        node_group("general", min_size=1, price=0.19),
+        node_group("memory", memory="64Gi", price=0.34, taints=(TaintSpec(_DEDICATED, "memory"),)),
+        node_group("batch", cpu="8", price=0.12, taints=(TaintSpec(_DEDICATED, "batch"),)),
         seed=seed,
     )
+
+
+def cloud_of(*groups: GroupSpec, seed: int = 0) -> CloudSpec:
+    """Return a cloud with as many machines running as groups have at least, named `<group>-0` and so on."""
+    names = [(group.id, f"{group.id}-{number}") for group in groups for number in range(group.min_size)]
+    machines = tuple(MachineSpec(group=group, provider_id=f"static://{name}", name=name) for group, name in names)
+    return CloudSpec(groups=groups, machines=machines, seed=seed)
 
 
 def demo_workload() -> list[JsonObject]:
     """Return the workload, in an order in which it can be created."""
     return [
-        *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES),
-        _node_agent(),
-        _deployment("web", replicas=10, cpu="500m", memory="512Mi"),
-        _deployment("api", replicas=3, cpu="750m", memory="1Gi", affinity=_anti_affinity("api")),
-        _deployment("cache", replicas=2, cpu="1", memory="24Gi", nodeSelector={_POOL: "memory"}),
+        *common_objects(NAMESPACES),
+        deployment("web", replicas=10, cpu="500m", memory="512Mi"),
+        deployment("api", replicas=3, cpu="750m", memory="1Gi", affinity=_anti_affinity("api")),
+        deployment("cache", replicas=2, cpu="1", memory="24Gi", **_only_on("memory")),
         _budget("web", "75%"),
         _budget("api", 2),
         _report_job(),
     ]
 
 
-def _group(pool: str, *, cpu: str, memory: str, min_size: int, price: float, dedicated: bool = False) -> GroupSpec:
+def node_group(
+    pool: str,
+    *,
+    cpu: str = "4",
+    memory: str = "16Gi",
+    min_size: int = 0,
+    price: float,
+    taints: Sequence[TaintSpec] = (),
+    gpus: int = 0,
+) -> GroupSpec:
+    """Return a group of up to ten machines, a little of which the system keeps for itself."""
     zone = {"topology.kubernetes.io/region": "sandbox", "topology.kubernetes.io/zone": "sandbox-a"}
-    labels = {_POOL: pool, "node.kubernetes.io/instance-type": f"{pool}.{cpu}", **zone}
+    labels = {POOL: pool, "node.kubernetes.io/instance-type": f"{pool}.{cpu}", **zone}
     capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "100Gi", "pods": "110"}
+    if gpus:
+        labels[GPU_LABEL] = "nvidia-tesla-t4"
+        capacity[GPU] = str(gpus)
+        taints = (*taints, TaintSpec(GPU, "present"))
     allocatable = {**capacity, "cpu": f"{int(cpu) * 1000 - 100}m", "memory": f"{int(memory.removesuffix('Gi')) - 1}Gi"}
-    taints = (TaintSpec(_DEDICATED, pool),) if dedicated else ()
     return GroupSpec(
         id=pool,
         min_size=min_size,
         max_size=10,
-        template=NodeTemplate(labels=labels, taints=taints, capacity=capacity, allocatable=allocatable),
+        template=NodeTemplate(labels=labels, taints=tuple(taints), capacity=capacity, allocatable=allocatable),
         price_per_hour=price,
         boot=BootDelay(5.0, 8.0),
         delete_s=2.0,
     )
 
 
-def _container(name: str, cpu: str, memory: str) -> JsonObject:
-    requests = {"cpu": cpu, "memory": memory}
-    return {"name": name, "image": _IMAGE.format(name=name), "resources": {"requests": requests}}
+def template(
+    name: str, requests: Mapping[str, str], annotations: Mapping[str, str] | None = None, **spec: Any
+) -> JsonObject:
+    """Return the template of the pods of an app; `spec` is theirs."""
+    devices = {resource: amount for resource, amount in requests.items() if "/" in resource}
+    resources = {"requests": dict(requests), **({"limits": devices} if devices else {})}
+    container = {"name": name, "image": _IMAGE.format(name=name), "resources": resources}
+    metadata = {"labels": {"app": name}, "annotations": dict(annotations or {})}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
-def _template(name: str, cpu: str, memory: str, **spec: Any) -> JsonObject:
-    return {"metadata": {"labels": {"app": name}}, "spec": {"containers": [_container(name, cpu, memory)], **spec}}
-
-
-def _deployment(name: str, *, replicas: int, cpu: str, memory: str, **spec: Any) -> JsonObject:
+def deployment(name: str, *, replicas: int, cpu: str, memory: str, **spec: Any) -> JsonObject:
+    """Return a Deployment of the shop; `spec` is its pods'."""
     selector = {"matchLabels": {"app": name}}
-    metadata = {"name": name, "namespace": "shop", "labels": {"app": name}}
-    workload_spec = {"replicas": replicas, "selector": selector, "template": _template(name, cpu, memory, **spec)}
+    metadata = {"name": name, "namespace": SHOP, "labels": {"app": name}}
+    pods = template(name, {"cpu": cpu, "memory": memory}, **spec)
+    workload_spec = {"replicas": replicas, "selector": selector, "template": pods}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": workload_spec}
+
+
+def job(name: str, namespace: str, pods: int, pod_template: JsonObject) -> JsonObject:
+    """Return a Job whose pods run side by side."""
+    spec = {"parallelism": pods, "completions": pods, "template": pod_template}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def common_objects(namespaces: Sequence[str] = (SHOP,)) -> list[JsonObject]:
+    """Return what every cluster of the demo has: namespaces, and an agent on each node."""
+    named = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in namespaces]
+    return [*named, _node_agent()]
 
 
 def _anti_affinity(name: str) -> JsonObject:
@@ -93,18 +129,23 @@ def _budget(name: str, min_available: int | str) -> JsonObject:
 
 
 def _node_agent() -> JsonObject:
-    tolerations: Sequence[Mapping[str, str]] = ({"operator": "Exists"},)
-    critical = {"priorityClassName": "system-node-critical", "tolerations": list(tolerations)}
-    template = _template("node-agent", "100m", "128Mi", **critical)
-    spec = {"selector": {"matchLabels": {"app": "node-agent"}}, "template": template}
+    critical: JsonObject = {"priorityClassName": "system-node-critical", "tolerations": [{"operator": "Exists"}]}
+    pods = template("node-agent", {"cpu": "100m", "memory": "128Mi"}, **critical)
+    spec = {"selector": {"matchLabels": {"app": "node-agent"}}, "template": pods}
     metadata = {"name": "node-agent", "namespace": "kube-system"}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
+def _only_on(pool: str) -> dict[str, Any]:
+    """Fields of a pod's spec that lead it to a dedicated group."""
+    return {"nodeSelector": {POOL: pool}, "tolerations": [{"key": _DEDICATED, "value": pool}]}
+
+
 def _report_job() -> JsonObject:
-    placement = {"nodeSelector": {_POOL: "batch"}, "tolerations": [{"key": _DEDICATED, "value": "batch"}]}
-    template = _template("report", "1500m", "2Gi", restartPolicy="Never", **placement)
-    template["metadata"]["annotations"] = {DURATION: "20s"}
-    spec = {"parallelism": 4, "completions": 4, "template": template}
-    metadata = {"name": "report", "namespace": "reports"}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+    requests = {"cpu": "1500m", "memory": "2Gi"}
+    return job(
+        "report",
+        "reports",
+        4,
+        template("report", requests, {DURATION: "20s"}, restartPolicy="Never", **_only_on("batch")),
+    )

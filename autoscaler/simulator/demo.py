@@ -10,56 +10,87 @@ from typing import Any
 import msgspec
 
 from autoscaler.app.daemon import Daemon
-from autoscaler.clock import Clock
+from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.config.arguments import parse_flags
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
-from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.errors import AutoscalerError, ConfigError, Gone, RetryLater
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.config import RestConfig
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
+from autoscaler.simulator.demo_stories import BASIC, STORIES
+from autoscaler.simulator.storyteller import Say, Storyteller
 from cloudprovider.static.cloud import open_cloud
 
-_OPTIONS: Mapping[str, Any] = {"cloud-provider": "static", "scan-interval": "3s", "expander": "least-waste"}
+OPTIONS: Mapping[str, Any] = {
+    "cloud-provider": "static",
+    "scan-interval": "3s",
+    "expander": "cost",
+    "scale-down-unneeded-time": "10s",
+    "scale-down-delay-after-add": "10s",
+    "unremovable-node-recheck-timeout": "10s",
+}
+"""Flags under which nodes come and go while somebody watches."""
 
 
 class DemoProgress(msgspec.Struct, frozen=True, rename="camel"):
     """How far the demo has come."""
 
     settled: bool
-    """Whether every pod of the workload runs, or has run to its end."""
+    """Whether the story has ended, and every pod runs, or has run to its end."""
     seconds: float
     nodes_bought: int
     pods_running: int
     pods_pending: int
+    nodes_removed: int
+    story: str
+
+
+class _Advice(msgspec.Struct, frozen=True):
+    text: str
+
+
+class _PodAdvice(msgspec.Struct, frozen=True):
+    remedy: _Advice | None = None
+
+
+class _ExplainAnswer(msgspec.Struct, frozen=True):
+    """What is read of an answer of the daemon's `/api/v1/explain`."""
+
+    explanation: _PodAdvice | None = None
 
 
 class Demo:
     """A context: inside it everything runs; leaving it stops everything in order."""
 
-    def __init__(self, clock: Clock, flags: tuple[str, ...], *, address: str, api_port: int = 0) -> None:
+    def __init__(
+        self, clock: Clock, flags: tuple[str, ...], *, address: str, api_port: int = 0, story: str = BASIC
+    ) -> None:
         """`flags` are Cluster Autoscaler's and win over the demo's own. Raises `ConfigError` for bad ones."""
         self._clock = clock
+        self._name, self.story = story, STORIES[story]()
         self._storage = Storage(clock)
         self._server = _api_server(self._storage, api_port)
         self._folder = tempfile.TemporaryDirectory(prefix="autoscaler-demo-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
-        self._cloud = open_cloud(demo_cloud(), now=lambda: clock.now().wall)
+        self.log = Path(self._folder.name) / "log"
+        """For whoever writes the log."""
+        self._cloud = open_cloud(self.story.cloud, now=lambda: clock.now().wall)
         self._cluster = SandboxCluster(clock, self._cloud, storage=self._storage)
-        self._options = {**_OPTIONS, "address": address, "kubeconfig": str(self.kubeconfig)}
+        self._options = {**OPTIONS, "address": address, "kubeconfig": str(self.kubeconfig)}
         self._flags = flags
         self._daemon: Daemon | None = None
         self._thread: threading.Thread | None = None
         self._error: AutoscalerError | None = None
         self._started_at = clock.now()
-        self._initial_machines = len(self._cloud.machines())
 
     def __enter__(self) -> "Demo":
         self._server.start()
         self._server.write_kubeconfig(self.kubeconfig)
         try:
-            demo_flags = [f"--{name}={value}" for name, value in self._options.items()]
-            load_config = partial(load, [*demo_flags, *self._flags])
+            load_config = partial(load, [*self._own_flags(), *self._flags])
             config = load_config()
             if problems := list(_foreign_options(config, str(self.kubeconfig))):
                 raise ConfigError(problems)
@@ -67,7 +98,8 @@ class Demo:
         except AutoscalerError:
             self._stop_cluster()
             raise
-        self._cluster.apply(demo_workload())
+        self._cluster.apply(self.story.objects)
+        self._cluster.step()
         self._cluster.start()
         self._thread = threading.Thread(target=self._run_daemon, args=(self._daemon,), name="daemon")
         self._thread.start()
@@ -80,6 +112,17 @@ class Demo:
         if self._thread is not None:
             self._thread.join()
         self._stop_cluster()
+
+    def _own_flags(self) -> list[str]:
+        """Return the demo's flags, with the story's configuration file written; raises `ConfigError`."""
+        options = dict(self._options)
+        if self.story.document:
+            if "config" in parse_flags(self._flags).values:
+                raise ConfigError(f"--config: the story {self._name} has a configuration file of its own")
+            file = Path(self._folder.name) / "config.yaml"
+            file.write_text(self.story.document)
+            options["config"] = str(file)
+        return [f"--{name}={value}" for name, value in options.items()]
 
     def _run_daemon(self, daemon: Daemon) -> None:
         try:
@@ -97,40 +140,54 @@ class Demo:
         """Where kubectl finds the cluster."""
         return self._server.url
 
-    def progress(self) -> DemoProgress:
-        """Return how far things are; raises what ended the daemon."""
+    @property
+    def first_node(self) -> str:
+        """A node that is there from the start."""
+        return str(self._storage.list("nodes")[0]["metadata"]["name"])
+
+    def storyteller(self, say: Say, *, attended: bool) -> Storyteller:
+        """Return who tells the story of this demo; inside the context."""
+        return Storyteller(self.story, self._cluster, self._cloud, self._advice, say, attended=attended)
+
+    def look(self, teller: Storyteller) -> DemoProgress:
+        """Let the story go on, and return how far things are; raises what ended the daemon."""
         if self._error is not None:
             raise self._error
-        counts = self._cluster.counts()
-        machines_added = len(self._cloud.machines()) - self._initial_machines
+        seconds = self._clock.now().mono - self._started_at.mono
+        teller.look(seconds)
         return DemoProgress(
-            settled=counts.pending == 0 and self._all_ready(),
-            seconds=round(self._clock.now().mono - self._started_at.mono, 1),
-            nodes_bought=max(0, machines_added),
-            pods_running=counts.pods.get("Running", 0),
-            pods_pending=counts.pending,
+            settled=teller.ended and teller.scene.settled,
+            seconds=round(seconds, 1),
+            nodes_bought=teller.nodes_bought,
+            pods_running=teller.scene.running,
+            pods_pending=teller.scene.pending,
+            nodes_removed=teller.nodes_removed,
+            story=self._name,
         )
 
-    def _all_ready(self) -> bool:
-        """Whether every controller has as many ready pods as it wants."""
-        for workload in self._storage.list("deployments.apps"):
-            if workload.get("status", {}).get("readyReplicas", 0) < workload["spec"].get("replicas", 1):
-                return False
-        for workload in self._storage.list("daemonsets.apps"):
-            status = workload.get("status", {})
-            if not 0 < status.get("desiredNumberScheduled", 0) <= status.get("numberReady", 0):
-                return False
-        for job in self._storage.list("jobs.batch"):
-            status = job.get("status", {})
-            if status.get("ready", 0) + status.get("succeeded", 0) < 1:
-                return False
-        return True
+    def _advice(self, pod: str) -> str | None:
+        """Ask the daemon over HTTP, as anybody would, for the change that would help a pod."""
+        if self._daemon is None:
+            return None
+        executor = ThreadExecutor(1)
+        client = Client(
+            RestConfig(f"http://127.0.0.1:{self._daemon.port}"), self._clock, executor.sleep, ClientSettings()
+        )
+        try:
+            answer = msgspec.json.decode(client.get("/api/v1/explain", {"pod": pod}), type=_ExplainAnswer)
+        except (Gone, RetryLater):
+            return None
+        finally:
+            client.close()
+            executor.stop()
+        explained = answer.explanation
+        return None if explained is None or explained.remedy is None else explained.remedy.text
 
 
 def _foreign_options(config: Config, kubeconfig: str) -> Iterator[str]:
     """Yield a line for each option that names a cloud or a cluster: the demo has its own, and acts on no other."""
     provider, kube = config.provider, config.kube
-    if provider.cloud_provider != _OPTIONS["cloud-provider"]:
+    if provider.cloud_provider != OPTIONS["cloud-provider"]:
         yield (
             f"--cloud-provider: the demo has a simulated cloud of its own; leave the flag out, or run the daemon with "
             f"{provider.cloud_provider}: autoscaler run --cloud-provider={provider.cloud_provider}"

@@ -30,37 +30,42 @@ def api_port(said: str) -> int:
 
 def test_it_settles_and_says_how(tmp_path: Path) -> None:
     port = free_port()
-    words = ("demo", "--until-settled", "--timeout", "90s", "-o", "json", "--port", str(port))
+    words = ("demo", "--story", "stuck", "--until-settled", "--timeout", "90s", "-o", "json", "--port", str(port))
     with Process(tmp_path, *words) as demo:
         until(lambda: get(port, "/status")[0] == 200, "the status page is served")
-        demo.until_says("kubectl --kubeconfig")
+        demo.until_says("export KUBECONFIG=")
         assert left_behind(tmp_path) != []
         until(lambda: get_json(port, "/api/v1/status")["totals"]["nodes"] > 1, "nodes are bought")
         assert demo.end() == 0, demo.err
-    answer = json.loads(demo.out.splitlines()[-1])
-    assert list(answer) == ["settled", "seconds", "nodesBought", "podsRunning", "podsPending"]
-    assert answer["settled"] is True
-    assert answer["podsPending"] == 0
-    assert answer["nodesBought"] >= 3
+    answer = json.loads(demo.out)
+    assert list(answer) == [
+        *("settled", "seconds", "nodesBought", "podsRunning", "podsPending"),
+        *("nodesRemoved", "story"),
+    ]
+    assert (answer["settled"], answer["podsPending"], answer["story"]) == (True, 0, "stuck")
+    assert answer["nodesBought"] >= 2
     assert 0 < answer["seconds"] < 90
     assert (left_behind(tmp_path), get(port, "/status")[0]) == ([], 0)
+    for advised in ("pod/shop/search-", "pod/shop/monolith-"):
+        assert f"autoscaler explain {advised}" in demo.err
+    assert "cpu request" in demo.err, "the daemon's own advice"
+    assert not re.search(r"^[IWE]\d{4} ", demo.err, re.MULTILINE), "the log is in a file"
     assert "Traceback" not in demo.err
 
 
 @pytest.mark.kubectl
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
-def test_kubectl_shows_what_it_buys(tmp_path: Path) -> None:
-    with Process(tmp_path, "demo", "--port", str(free_port())) as demo:
-        demo.until_says("Ctrl-C")
-        found = re.search(r"kubeconfig +(\S+)", demo.err)
-        assert found is not None
-
-        def nodes() -> set[str]:
-            command = ["kubectl", "--kubeconfig", found[1], "get", "nodes", "-o", "name"]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-            return {line.removeprefix("node/") for line in done.stdout.split()}
-
-        until(lambda: nodes() > {FIRST_NODE}, "kubectl lists nodes that were bought")
+def test_what_it_shows_can_be_pasted(tmp_path: Path) -> None:
+    with Process(tmp_path, "demo", "--story", "stuck", "--port", str(free_port())) as demo:
+        demo.until_says("set resources")
+        exported = re.search(r"export KUBECONFIG=\S+", demo.err)
+        assert exported is not None
+        pasted = demo.err[demo.err.index("  kubectl -n shop patch") :]
+        script = f"set -e\n{exported[0]}\nkubectl get nodes,pods -A\nkubectl top nodes\n{pasted}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert FIRST_NODE in done.stdout
+        demo.until_says("The story ends")
         demo.send(signal.SIGTERM)
         assert demo.end() == 0, demo.err
 
@@ -92,7 +97,7 @@ class TestInProcess:
         with Demo(SystemClock(), (), address="127.0.0.1:0") as demo:
             folder = demo.kubeconfig.parent
             assert folder.is_dir()
-            assert not demo.progress().settled
+            assert not demo.look(demo.storyteller(print, attended=True)).settled
             assert set(threading.enumerate()) > before
         assert set(threading.enumerate()) - before == set()
         assert not folder.exists()
@@ -102,11 +107,12 @@ class TestInProcess:
         [
             pytest.param(("--scan-interval=soon",), "--scan-interval", id="a bad value"),
             pytest.param(("--scan-intervall=1s",), "did you mean", id="a misspelt flag"),
+            pytest.param(("--config=mine.yaml",), "the story headroom has", id="a file beside that of the story"),
         ],
     )
     def test_bad_flags_leave_nothing_running(self, flags: tuple[str, ...], problem: str) -> None:
         before = set(threading.enumerate())
-        demo = Demo(SystemClock(), flags, address="127.0.0.1:0")
+        demo = Demo(SystemClock(), flags, address="127.0.0.1:0", story="headroom")
         with pytest.raises(ConfigError, match=problem):
             demo.__enter__()
         assert set(threading.enumerate()) - before == set()

@@ -11,7 +11,7 @@ from autoscaler.sandbox.demo_workload import NAMESPACES, demo_cloud, demo_worklo
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 
-NEEDED = {"general": 2, "memory": 1, "batch": 1}
+NEEDED = {"general": 3, "memory": 1, "batch": 1}
 
 
 def a_demo() -> tuple[SandboxCluster, StaticCloud]:
@@ -62,8 +62,8 @@ def test_with_the_machines_that_are_lacking_everything_runs_within_half_a_minute
         cloud.group(group).increase(count)
     assert cluster.run_until(lambda: settled(cluster), timeout_s=30)
     counts = cluster.counts()
-    assert (counts.nodes, counts.ready_nodes) == (5, 5)
-    assert sum(counts.pods.values()) == 5 + 10 + 3 + 2 + 4
+    assert (counts.nodes, counts.ready_nodes) == (6, 6)
+    assert sum(counts.pods.values()) == 6 + 10 + 3 + 2 + 4
 
 
 @pytest.mark.parametrize("lacking", sorted(NEEDED))
@@ -95,7 +95,7 @@ def test_a_drained_node_empties_within_the_budgets_and_its_pods_run_elsewhere() 
         for pod in cluster.storage.list("pods", field_selector="spec.nodeName=general-1")
     ] == ["node-agent"]
     cloud.group("general").delete([NodeRef("general-1", "static://general-1")])
-    assert cluster.run_until(lambda: cluster.counts().nodes == 5, timeout_s=30)
+    assert cluster.run_until(lambda: cluster.counts().nodes == 6, timeout_s=30)
     cluster.run_for(5)
     assert settled(cluster)
     assert cluster.storage.get("deployments.apps", "web", "shop")["status"]["availableReplicas"] == 10

@@ -1,0 +1,229 @@
+"""Tells a story in a sandbox cluster: acts follow each other, and what happens in between is told in lines of text."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.cluster import SandboxCluster
+from cloudprovider.static.cloud import StaticCloud
+from cloudprovider.static.spec import CloudSpec
+
+NOT_TRIGGERED = "NotTriggerScaleUp"
+"""Reason of the event on a pod that no node group helps."""
+_WIDTH = 80
+_MARGIN = 8
+"""Columns of the elapsed seconds, with what separates them from the text."""
+
+Say = Callable[[str], object]
+Explain = Callable[[str], str | None]
+"""Returns what the autoscaler advises for a pending pod (`namespace/name`); None while it has no advice."""
+
+
+class Command(msgspec.Struct, frozen=True):
+    """Something to type, and the same for the demo to do by itself."""
+
+    text: str
+    do: Callable[[Storage], object]
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster and its cloud at one moment."""
+
+    unschedulable: int
+    """Pods that the scheduler found no room for."""
+    pending: int
+    running: int
+    machines: Mapping[str, int]
+    """Target size of each group."""
+    ready_nodes: frozenset[str]
+    ready_pods: Mapping[str, int]
+    """Ready pods of each Deployment, by name."""
+    settled: bool
+    """Whether every pod of every workload runs, or has run to its end."""
+
+    @property
+    def nodes_match(self) -> bool:
+        """Whether there are as many ready nodes as machines are wanted."""
+        return len(self.ready_nodes) == sum(self.machines.values())
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a story."""
+
+    says: str
+    """`{took}` stands for the seconds that the act before took."""
+    does: Callable[[StaticCloud], object] | None = None
+    """What happens to the cloud at its beginning."""
+    explains: Sequence[str] = ()
+    """Apps whose pending pods are explained before it may end."""
+    commands: Sequence[Command] = ()
+    """What the user is asked to do; if nobody watches, the demo does it."""
+    until: Callable[[Scene, Scene], bool]
+    """Whether it has ended, from the scene at its beginning and the one now."""
+
+
+class Story(msgspec.Struct, frozen=True, kw_only=True):
+    """A cloud, a workload, and what becomes of them."""
+
+    help: str
+    cloud: CloudSpec
+    objects: Sequence[JsonObject]
+    acts: Sequence[Act]
+    more: Sequence[str] = ()
+    """Commands that are worth a try at the end."""
+    document: str = ""
+    """A configuration file."""
+
+
+class Storyteller:
+    """Follows one story. `look` is called again and again, and says what is new.
+
+    With `attended`, the acts that ask the user for something wait for the user.
+    """
+
+    def __init__(
+        self, story: Story, cluster: SandboxCluster, cloud: StaticCloud, explain: Explain, say: Say, *, attended: bool
+    ) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._explain = explain
+        self._say = say
+        self._attended = attended
+        self._acts = iter(story.acts)
+        self._act: Act | None = None
+        self._began_at = 0.0
+        self._last = ""
+        self._unexplained: list[str] = []
+        self.scene = self._first = msgspec.structs.replace(scene_of(cluster, cloud), unschedulable=0, settled=False)
+        self.ended = False
+        """Whether the last act has ended."""
+        self.nodes_bought = 0
+        self.nodes_removed = 0
+
+    def look(self, elapsed_s: float) -> None:
+        """Tell what has changed, and go on to the next act where one has ended."""
+        before, self.scene = self.scene, scene_of(self._cluster, self._cloud)
+        self.nodes_bought += len(self.scene.ready_nodes - before.ready_nodes)
+        self.nodes_removed += len(before.ready_nodes - self.scene.ready_nodes)
+        for text in changes(before, self.scene):
+            self._tell(elapsed_s, text)
+        if self._act is None:
+            self._next(elapsed_s)
+        self._advise(elapsed_s)
+        while self._act is not None and not self._unexplained and self._act.until(self._first, self.scene):
+            self._next(elapsed_s)
+
+    def _next(self, elapsed_s: float) -> None:
+        if self.ended:
+            return
+        took_s, self._began_at, self._first = elapsed_s - self._began_at, elapsed_s, self.scene
+        self._act = next(self._acts, None)
+        if self._act is None:
+            self.ended = True
+            return
+        self._tell(elapsed_s, self._act.says.format(took=f"{took_s:.0f}"))
+        self._unexplained = list(self._act.explains)
+        if self._act.does is not None:
+            self._act.does(self._cloud)
+        if self._act.commands:
+            self._say(shown([command.text for command in self._act.commands]))
+        if not self._attended:
+            for command in self._act.commands:
+                command.do(self._cluster.storage)
+
+    def _advise(self, elapsed_s: float) -> None:
+        """Show the advice for the pods that wait for it, once an event has said that they are stuck."""
+        for app in tuple(self._unexplained):
+            pod = next(filter(self._is_stuck, self._cluster.storage.list("pods", label_selector=f"app={app}")), None)
+            key = "" if pod is None else f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+            if key and (advice := self._explain(key)) is not None:
+                self._unexplained.remove(app)
+                self._tell(elapsed_s, f"autoscaler explain pod/{key}: {advice}")
+
+    def _is_stuck(self, pod: JsonObject) -> bool:
+        """Whether the autoscaler has said that it cannot help the pod."""
+        selector = f"involvedObject.uid={pod['metadata']['uid']},reason={NOT_TRIGGERED}"
+        return bool(self._cluster.storage.list("events", field_selector=selector))
+
+    def _tell(self, elapsed_s: float, text: str) -> None:
+        """Say a line, unless the last one said the same."""
+        if text == self._last:
+            return
+        self._last = text
+        head = f"{elapsed_s:4.0f} s  "
+        self._say(textwrap.fill(text, _WIDTH, initial_indent=head, subsequent_indent=" " * _MARGIN))
+
+
+def shown(commands: Iterable[str]) -> str:
+    """Return commands to copy, apart from the lines around them."""
+    return "\n" + "".join(textwrap.indent(command, "  ") + "\n" for command in commands)
+
+
+def changes(before: Scene, now: Scene) -> Iterator[str]:
+    """Yield what is worth telling of the way from one scene to the next."""
+    if now.unschedulable > before.unschedulable:
+        yield f"{_counted(now.unschedulable, 'pod')} without room"
+    bought = Counter(now.machines) - Counter(before.machines)
+    returned = Counter(before.machines) - Counter(now.machines)
+    if bought:
+        yield "buys " + ", ".join(f"{count} {group}" for group, count in sorted(bought.items()))
+    if returned:
+        yield "gives back " + ", ".join(f"{count} {group}" for group, count in sorted(returned.items()))
+    if came := sorted(now.ready_nodes - before.ready_nodes):
+        yield f"ready: {', '.join(came)}"
+    if went := sorted(before.ready_nodes - now.ready_nodes):
+        yield f"gone: {', '.join(went)}"
+    if now.settled and not before.settled:
+        yield f"all {_counted(now.running, 'pod')} run on {_counted(len(now.ready_nodes), 'node')}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def scene_of(cluster: SandboxCluster, cloud: StaticCloud) -> Scene:
+    """Return what there is to see now."""
+    storage, counts = cluster.storage, cluster.counts()
+    waiting = storage.list("pods", field_selector="spec.nodeName=")
+    return Scene(
+        unschedulable=sum(_is_unschedulable(pod) for pod in waiting),
+        pending=counts.pending,
+        running=counts.pods.get("Running", 0),
+        machines={group.id: group.target_size() for group in cloud.groups()},
+        ready_nodes=frozenset(
+            node["metadata"]["name"]
+            for node in storage.list("nodes")
+            if any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
+        ),
+        ready_pods={
+            workload["metadata"]["name"]: (workload.get("status") or {}).get("readyReplicas", 0)
+            for workload in storage.list("deployments.apps")
+        },
+        settled=counts.pending == 0 and _all_ready(cluster),
+    )
+
+
+def _is_unschedulable(pod: JsonObject) -> bool:
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
+
+
+def _all_ready(cluster: SandboxCluster) -> bool:
+    """Whether every controller has as many ready pods as it wants."""
+    storage = cluster.storage
+    for workload in storage.list("deployments.apps"):
+        if workload.get("status", {}).get("readyReplicas", 0) < workload["spec"].get("replicas", 1):
+            return False
+    for workload in storage.list("daemonsets.apps"):
+        status = workload.get("status", {})
+        if not 0 < status.get("desiredNumberScheduled", 0) <= status.get("numberReady", 0):
+            return False
+    for job in storage.list("jobs.batch"):
+        status = job.get("status", {})
+        if status.get("ready", 0) + status.get("succeeded", 0) < 1:
+            return False
+    return True
