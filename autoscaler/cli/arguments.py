@@ -68,7 +68,10 @@ class Parser(argparse.ArgumentParser):
     def arguments(self) -> list[Argument]:
         """Return what may be given here: options, flags and positional arguments, in the order of the help."""
         own = [_argument(action) for action in self._actions if not isinstance(action, argparse._SubParsersAction)]
-        return own if self.get_default("flags") is None else [*own, *map(_flag_argument, flags().values())]
+        if self.get_default("flags") is None:
+            return own
+        others = (flag for flag in flags().values() if f"--{flag.name}" not in self._option_string_actions)
+        return [*own, *map(_flag_argument, others)]
 
     def actions(self) -> Mapping[str, "ParsedAction"]:
         """Return the actions by name, of which one must be named; none if the subcommand has no actions."""

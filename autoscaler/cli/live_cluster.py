@@ -14,12 +14,15 @@ from autoscaler.scenario.scenario import PRIORITY_CONFIG
 _INDISPENSABLE = ("Node", "Pod")
 
 
-def read_live(config: Config, clock: SystemClock) -> Dump:
-    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning."""
+def read_live(config: Config, clock: SystemClock, context: str | None = None) -> Dump:
+    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning.
+
+    `context` is one of the kubeconfig, by default its current one.
+    """
     executor = ThreadExecutor(1)
     settings = ClientSettings(config.provider.user_agent, 0.0)
     client = Client.connect(
-        config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
+        config.kube.kubeconfig, config.kube.kubernetes, context, clock=clock, sleep=executor.sleep, settings=settings
     )
     paths = {
         kind: (dumped.path, *dumped.older_paths)

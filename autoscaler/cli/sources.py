@@ -48,6 +48,7 @@ def add_dump_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--groups", metavar="FILE", help="groups file of the static provider (default: derived from nodes)"
     )
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: the current one)")
     parser.add_argument(
         "--now", type=_time, metavar="TIME", help="time of the plan (default: the newest time in the input)"
     )
@@ -116,7 +117,7 @@ def _imported(args: argparse.Namespace) -> Imported:
         clock = SystemClock()
         from autoscaler.cli.live_cluster import read_live
 
-        dump, name = read_live(config, clock), "cluster"
+        dump, name = read_live(config, clock, args.context), "cluster"
         now_s = clock.now().wall if args.now is None else args.now
     else:
         raise ConfigError("nothing to plan for: give --scenario, --objects, or a cluster with --kubeconfig")

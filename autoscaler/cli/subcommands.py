@@ -58,6 +58,9 @@ SUBCOMMANDS = (
     Subcommand(
         "plan", "autoscaler.cli.plan", "show what a pass would do to a dump, a scenario or a live cluster, and why"
     ),
+    Subcommand(
+        "explain", "autoscaler.cli.explain", "say why a pod, node or group is left as it is, and what would change it"
+    ),
     Subcommand("simulate", "autoscaler.cli.simulate", "simulate days in seconds: costs, waiting times of pods"),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and replay"),
     Subcommand("eta", "autoscaler.cli.eta", "estimate when pending pods will be ready, with the daemon's formulas"),

@@ -52,7 +52,7 @@ def parse_targets(words: Iterable[str]) -> tuple[ExplainTarget, ...]:
         if kind in set(ExplainKind) and named:
             targets.append(ExplainTarget(ExplainKind(kind), name))
         else:
-            problems.append(f"--explain {word}: write pod/NAMESPACE/NAME, node/NAME or group/ID")
+            problems.append(f"{word}: write pod/NAMESPACE/NAME, node/NAME or group/ID")
     if problems:
         raise ConfigError(problems)
     return tuple(targets)
@@ -76,7 +76,7 @@ def explain(
         try:
             explained.append(explain_target(target, passed, placed))
         except ConfigError as error:
-            problems.extend(f"--explain {target}: {problem}" for problem in error.problems)
+            problems.extend(f"{target}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return PlanExplanation(name=name, run=run, at=rfc3339(ended.report.now.wall), explained=explained)

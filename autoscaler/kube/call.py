@@ -22,6 +22,7 @@ class Call(msgspec.Struct, frozen=True):
     repeatable: bool = True
     """The call may be sent again after a 429, because repeating it changes nothing."""
     guard: SendGuard | None = None
+    largest_body_bytes: int = 2 * 1024**3
     eviction: bool = False
     """Interpret 429 as the refusal of a disruption budget."""
 

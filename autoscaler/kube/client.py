@@ -36,7 +36,6 @@ _ATTEMPTS = 3
 _LONGEST_RETRY_S = 10.0
 _READ_BYTES = 64 * 1024
 _PIECE_BYTES = 1024**2
-_LARGEST_BODY_BYTES = 2 * 1024**3
 _LARGEST_LINE_BYTES = 32 * 1024**2
 _LARGEST_ERROR_BYTES = 64 * 1024
 _WARNING = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
@@ -64,6 +63,8 @@ class ClientSettings(msgspec.Struct, frozen=True):
     """Calls per second on average; zero or less lifts the limit."""
     burst: int = 10
     """Calls that may be made at once."""
+    server_name: str = "API server"
+    """What errors call the server."""
     connections: int = 64
     """Connections kept open: at least one for each watch and each actuation thread."""
 
@@ -113,6 +114,7 @@ class Client:
         self._sleep = sleep
         self._bucket = TokenBucket(settings.qps, settings.burst)
         self._user_agent = settings.user_agent
+        self._server_name = settings.server_name
         self._warned: set[str] = set()
         self._pool = connections if connections is not None else _pool(endpoint, settings.connections)
         plain_proxy = endpoint.proxy is not None and endpoint.tls is None
@@ -205,7 +207,7 @@ class Client:
             response = self._open(method, path, query, body, content_type, call)
             if 200 <= response.status < 300:
                 self._heed(f"{method} {path}", response)
-                return self._read(response, _LARGEST_BODY_BYTES)
+                return self._read(response, call.largest_body_bytes)
             error = self._failed(f"{method} {path}", response, eviction=call.eviction)
             patience_s = error.retry_after_s if isinstance(error, RetryLater) else None
             again = response.status == 429 and call.repeatable and attempt + 1 < _ATTEMPTS
@@ -289,7 +291,9 @@ class Client:
                 size += len(piece)
                 if size > at_most:
                     response.close()
-                    raise Refused(f"API server {self.server}: an answer of more than {at_most} bytes", response.status)
+                    raise Refused(
+                        f"{self._server_name} {self.server}: an answer of more than {at_most} bytes", response.status
+                    )
         except (HTTPError, OSError) as error:
             response.close()
             raise self._unreachable(error) from error
@@ -299,8 +303,8 @@ class Client:
     def _unreachable(self, error: Exception) -> RetryLater:
         late = isinstance(error, HTTPTimeoutError | TimeoutError)
         if late and not isinstance(error, NewConnectionError):  # which urllib3 counts among the timeouts
-            return RetryLater(f"API server {self.server} did not answer in time: {one_line(error)}")
-        return RetryLater(f"API server {self.server} is unreachable: {one_line(error)}")
+            return RetryLater(f"{self._server_name} {self.server} did not answer in time: {one_line(error)}")
+        return RetryLater(f"{self._server_name} {self.server} is unreachable: {one_line(error)}")
 
     def _pause(self, seconds: float) -> None:
         if seconds > 0 and not self._sleep(seconds):

@@ -94,6 +94,13 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
     )
 
 
+def namespace_of(kubeconfig: str, context: str | None = None) -> str:
+    """Return the namespace in which a context, by default the current one, looks for pods. Raises `ConfigError`."""
+    merged = _Kubeconfig(kubeconfig)
+    entry = merged.named("contexts", context or merged.current_context, "context")
+    return str(entry.get("namespace") or "default")
+
+
 def _master(text: str) -> _Master:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -149,21 +156,22 @@ class _Kubeconfig:
 
     def check(self, context: str) -> Mapping[str, Any]:
         """Follow `context` to its cluster and user; return the user's entry."""
-        entry = self._named("contexts", context, "context")
-        cluster = self._named("clusters", self._field(entry, "cluster", f"context {context!r}"), "cluster")
+        entry = self.named("contexts", context, "context")
+        cluster = self.named("clusters", self._field(entry, "cluster", f"context {context!r}"), "cluster")
         server = self._field(cluster, "server", f"the cluster of context {context!r}")
         parts = urlsplit(server)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ConfigError(f"{self._where}: cluster.server {server!r} is not an http or https URL")
         user = entry.get("user")
-        return self._named("users", str(user), "user") if user else {}
+        return self.named("users", str(user), "user") if user else {}
 
     def _field(self, entry: Mapping[str, Any], field: str, owner: str) -> str:
         if not (value := entry.get(field)):
             raise ConfigError(f"{self._where}: {owner} has no {field!r}; add it")
         return str(value)
 
-    def _named(self, section: str, name: str, field: str) -> Mapping[str, Any]:
+    def named(self, section: str, name: str, field: str) -> Mapping[str, Any]:
+        """Return what an entry of a section holds in `field`, which says what the entry is."""
         names = []
         for entry in self._entries(section):
             if entry.get("name") == name:

@@ -117,12 +117,12 @@ def test_many_sets_are_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
     [
         pytest.param(
             ["--explain", "pod/default/web-1"],
-            "--explain pod/default/web-1: no such pending pod; pending are: default/huge",
+            "pod/default/web-1: no such pending pod; pending are: default/huge",
             id="a pod that is not there",
         ),
         pytest.param(
             ["--explain", "huge"],
-            "--explain huge: write pod/NAMESPACE/NAME, node/NAME or group/ID",
+            "huge: write pod/NAMESPACE/NAME, node/NAME or group/ID",
             id="a malformed target",
         ),
         pytest.param(

@@ -308,10 +308,10 @@ def _problems(*targets: str, **fields: Any) -> Iterator[str]:
 def test_what_is_not_there_is_said_with_what_is() -> None:
     pods = [a_pod(f"web-{number}", "3") for number in range(7)]
     assert list(_problems("pod/default/x", "node/n9", "group/y", pods=pods)) == [
-        "--explain pod/default/x: no such pending pod; pending are: default/web-0, default/web-1, default/web-2, "
+        "pod/default/x: no such pending pod; pending are: default/web-0, default/web-1, default/web-2, "
         "default/web-3, default/web-4 and 2 more",
-        "--explain node/n9: no such node; there are none",
-        "--explain group/y: no such node group; groups are: small, big, full",
+        "node/n9: no such node; there are none",
+        "group/y: no such node group; groups are: small, big, full",
     ]
 
 
