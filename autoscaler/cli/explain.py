@@ -127,7 +127,7 @@ def _asked(url: str, targets: Sequence[ExplainTarget]) -> PlanExplanation:
 
 
 def _of_cluster(args: argparse.Namespace, config: Config) -> PlanExplanation:
-    from autoscaler.cli.running_daemon import ask, find, places_in
+    from autoscaler.cli.running_daemon import ask_any, places_in
     from autoscaler.kube.client import Client, ClientSettings
     from autoscaler.kube.kubeconfig import namespace_of
 
@@ -147,9 +147,9 @@ def _of_cluster(args: argparse.Namespace, config: Config) -> PlanExplanation:
     try:
         places = places_in(client, args.daemon_namespace)
         try:
-            place = find(client, places)
-            output.write(f"asking the autoscaler {place.name}", sys.stderr)
-            return ask(client, place, targets)
+            explanation = ask_any(client, places, targets)
+            output.write(f"the autoscaler {explanation.name} answers", sys.stderr)
+            return explanation
         except AutoscalerError as error:
             why = "; ".join(str(error).splitlines())
             output.write(f"{why}; reading the cluster instead", sys.stderr)

@@ -17,6 +17,7 @@ _NAMES = ("cluster-autoscaler", "node-autoscaler")
 """Pods of a daemon have one of these as `app.kubernetes.io/name`; Services, as their name."""
 _PORT = "http"
 _MOST_PODS = 20
+_SERVICE_TRIES = 8
 _LOOK = Call(timeout_s=10.0, largest_body_bytes=4 * 1024**2)
 _QUESTION = Call(timeout_s=45.0, largest_body_bytes=16 * 1024**2)
 """The daemon takes half a minute at most."""
@@ -30,6 +31,8 @@ class Place(NamedTuple):
     name: str
     path: str = ""
     """Before the paths of its API."""
+    tries: int = 1
+    """How often it is worth asking: each time another replica may answer."""
 
 
 class _DaemonMeta(msgspec.Struct, frozen=True):
@@ -72,22 +75,6 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
     pass_started_at: str | None
 
 
-def find(client: ApiReader, places: Sequence[Place]) -> Place:
-    """Return the place where the daemon that leads answers. Raises why there is none."""
-    errors: list[AutoscalerError] = []
-    for place in places:
-        try:
-            check(client, place)
-        except Gone:
-            continue
-        except AutoscalerError as error:
-            errors.append(error)
-        else:
-            return place
-    names = ", ".join(place.name for place in places)
-    raise errors[0] if errors else Gone(f"no autoscaler answers at {names}")
-
-
 def places_in(client: ApiReader, namespace: str) -> list[Place]:
     """Return where the API server may reach a daemon: its pods, then Services, which need fewer permissions.
 
@@ -108,8 +95,32 @@ def places_in(client: ApiReader, namespace: str) -> list[Place]:
         ports = [port.container_port for part in pod.spec.containers for port in part.ports if port.name == _PORT]
         name = ":".join(map(str, (pod.metadata.name, *ports[:1])))
         places.append(Place(f"{namespace}/{pod.metadata.name}", f"{inside}/pods/{quote(name, safe=':')}/proxy"))
-    services = [Place(f"{namespace}/{name}", f"{inside}/services/{name}:{_PORT}/proxy") for name in _NAMES]
+    services = [
+        Place(f"{namespace}/{name}", f"{inside}/services/{name}:{_PORT}/proxy", _SERVICE_TRIES) for name in _NAMES
+    ]
     return places + services
+
+
+def ask_any(client: ApiReader, places: Sequence[Place], targets: Sequence[ExplainTarget]) -> PlanExplanation:
+    """Let the daemon that leads explain its last pass, wherever it is. Raises why none does."""
+    errors: list[AutoscalerError] = []
+    for place in places:
+        for _ in range(place.tries):
+            try:
+                check(client, place)
+                return ask(client, place, targets)
+            except Gone:
+                break
+            except Refused as error:
+                errors.append(error)
+                break
+            except AutoscalerError as error:
+                errors.append(error)
+    unseen = [error for error in errors if isinstance(error, ConfigError)]
+    if not errors:
+        names = ", ".join(place.name for place in places)
+        raise Gone(f"no autoscaler answers at {names}")
+    raise (unseen or errors)[0]
 
 
 def check(client: ApiReader, place: Place) -> None:

@@ -1,12 +1,10 @@
 """README, documentation, Makefile, locks and workflow: they must agree with the code and with each other."""
 
-import argparse
 import ast
 import configparser
 import contextlib
 import functools
 import gzip
-import importlib
 import io
 import os
 import re
@@ -26,7 +24,6 @@ from packaging.utils import canonicalize_name
 
 from autoscaler.cli.main import main
 from autoscaler.cli.subcommands import SUBCOMMANDS
-from autoscaler.config.flags import flags
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").rglob("*.md")])
@@ -100,22 +97,17 @@ def test_commands_that_pages_show_exist(page: Path) -> None:
 def test_flags_that_pages_name_exist(page: Path) -> None:
     # Those of other programs stand in longer commands; a flag alone in backticks is one of ours.
     named = re.findall(r"`--([a-z0-9-]+)(?:[= ][^`]*)?`", page.read_text())
-    assert [name for name in named if name not in flags() and f"--{name}" not in options_of_subcommands()] == []
+    assert [name for name in named if f"--{name}" not in options_of_subcommands()] == []
 
 
 @functools.cache
 def options_of_subcommands() -> frozenset[str]:
-    parsers = [argparse.ArgumentParser(command.name) for command in SUBCOMMANDS if not command.only_flags]
-    for parser in parsers:
-        importlib.import_module(next(one.module for one in SUBCOMMANDS if one.name == parser.prog)).add_arguments(
-            parser
-        )
+    parsers = [command.parser("autoscaler") for command in SUBCOMMANDS]
     found: set[str] = set()
     while parsers:
-        for action in parsers.pop()._actions:
-            found.update(action.option_strings)
-            if isinstance(action, argparse._SubParsersAction):
-                parsers.extend(action.choices.values())
+        parser = parsers.pop()
+        found.update(name for argument in parser.arguments() for name in argument.names)
+        parsers.extend(action.parser for action in parser.actions().values())
     return frozenset(found)
 
 

@@ -179,7 +179,7 @@ class TestADaemonInTheCluster:
         api.script(f"GET {POD}{EXPLAIN}", ok(an_answer(tmp_path)))
         assert main(["explain", "pod/huge", a_kubeconfig(tmp_path, api.url, namespace="shop")]) == 0
         captured = capsys.readouterr()
-        assert captured.err == "asking the autoscaler kube-system/ca-1\n"
+        assert captured.err == "the autoscaler kube-system/ca-1 answers\n"
         assert captured.out.startswith("kube-system/ca-1, run 0 at 2026-01-05T12:00:00.000Z: pod/default/huge: NoGroup")
         assert api.asked[-1].query == {"pod": "shop/huge"}
 
@@ -202,6 +202,12 @@ class TestADaemonInTheCluster:
         api.script(f"GET {SERVICE}{EXPLAIN}", ok(an_answer(tmp_path)))
         assert main(["explain", "pod/huge", a_kubeconfig(tmp_path, api.url)]) == 0
         assert api.asked[-1].path == f"{SERVICE}{EXPLAIN}"
+
+    def test_a_service_is_asked_until_the_leader_answers(self, api: ScriptedApi, tmp_path: Path) -> None:
+        api.script(f"GET {INSIDE}/pods", FORBIDDEN)
+        api.script(f"GET {SERVICE}{STATUS}", STANDS_BY, LEADS)
+        api.script(f"GET {SERVICE}{EXPLAIN}", status(404), ok(an_answer(tmp_path)))
+        assert main(["explain", "pod/huge", a_kubeconfig(tmp_path, api.url)]) == 0
 
     def test_it_is_looked_for_in_another_namespace(self, api: ScriptedApi, tmp_path: Path) -> None:
         place = "/api/v1/namespaces/scaling/services/node-autoscaler:http/proxy"
