@@ -5,10 +5,10 @@ A running daemon is asked first, for it knows what it decided. Without one, the 
 
 import argparse
 import os
-import ssl
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from autoscaler import logs
@@ -20,17 +20,19 @@ from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.explain.answer import PlanExplanation
-from autoscaler.explain.explain import ExplainKind, ExplainTarget, parse_targets
+
+if TYPE_CHECKING:
+    from autoscaler.explain.explain import ExplainTarget
 
 _KINDS = {
-    "pod": ExplainKind.POD,
-    "pods": ExplainKind.POD,
-    "po": ExplainKind.POD,
-    "node": ExplainKind.NODE,
-    "nodes": ExplainKind.NODE,
-    "no": ExplainKind.NODE,
-    "group": ExplainKind.GROUP,
-    "groups": ExplainKind.GROUP,
+    "pod": "pod",
+    "pods": "pod",
+    "po": "pod",
+    "node": "node",
+    "nodes": "node",
+    "no": "node",
+    "group": "group",
+    "groups": "group",
 }
 _DAEMON_NAMESPACE = "kube-system"
 
@@ -79,8 +81,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _targets(typed: Sequence[str], namespace: str) -> Sequence[ExplainTarget]:
+def _targets(typed: Sequence[str], namespace: str) -> Sequence["ExplainTarget"]:
     """Read targets as `kubectl` users type them; raises `ConfigError` that names every word that is none."""
+    from autoscaler.explain.explain import parse_targets  # with all remedies, which completion can spare
+
     kind, *names = typed
     if "/" not in kind and names:
         typed = [f"{kind}/{name}" for name in names]
@@ -92,10 +96,10 @@ def _whole(word: str, namespace: str) -> str:
     kind = _KINDS.get(typed)
     if kind is None or not slash:
         return word
-    return f"{kind}/{namespace}/{name}" if kind is ExplainKind.POD and "/" not in name else f"{kind}/{name}"
+    return f"{kind}/{namespace}/{name}" if kind == "pod" and "/" not in name else f"{kind}/{name}"
 
 
-def _planned(args: argparse.Namespace, targets: Sequence[ExplainTarget]) -> PlanExplanation:
+def _planned(args: argparse.Namespace, targets: Sequence["ExplainTarget"]) -> PlanExplanation:
     from autoscaler.cli.plan_text import import_notes
     from autoscaler.simulator.play import play_and_explain
 
@@ -107,7 +111,9 @@ def _planned(args: argparse.Namespace, targets: Sequence[ExplainTarget]) -> Plan
     return play_and_explain(imported.scenario, targets)
 
 
-def _asked(url: str, targets: Sequence[ExplainTarget]) -> PlanExplanation:
+def _asked(url: str, targets: Sequence["ExplainTarget"]) -> PlanExplanation:
+    import ssl
+
     from autoscaler.cli.running_daemon import Place, ask, check
     from autoscaler.kube.client import Client, ClientSettings
     from autoscaler.kube.config import RestConfig

@@ -14,7 +14,8 @@ NETWORK = frozenset({"kubernetes", "urllib3", "prometheus_client", "http.client"
 DAEMON = frozenset({"autoscaler.app.daemon", "autoscaler.kube.client", "autoscaler.observe.http.server"})
 CLOUDS = frozenset({"boto3", "google.auth", "grpc", "azure.identity", "importlib.metadata"})
 ENGINE = frozenset({"numpy", "autoscaler.loop", "autoscaler.scaleup", "autoscaler.scaledown", "autoscaler.explain"})
-FLAGS = frozenset({"autoscaler.config.tree", "autoscaler.config.load", "yaml", "tempfile"})
+FLAGS = frozenset({"autoscaler.config.tree", "autoscaler.config.load", "autoscaler.cli.completion", "yaml", "tempfile"})
+COMPLETION = ("__complete", "explain", "--")
 
 
 def imported_by(words: tuple[str, ...]) -> frozenset[str]:
@@ -46,6 +47,7 @@ def imported_by(words: tuple[str, ...]) -> frozenset[str]:
         pytest.param(("--help",), NETWORK | DAEMON | CLOUDS | ENGINE | FLAGS, id="help"),
         pytest.param(("config", "rules"), NETWORK | DAEMON | CLOUDS | ENGINE, id="config rules"),
         pytest.param(("config", "flags"), NETWORK | DAEMON | CLOUDS | ENGINE, id="config flags"),
+        pytest.param(COMPLETION, NETWORK | DAEMON | CLOUDS | {"autoscaler.explain.explain"}, id="completion"),
         pytest.param(PLAN, NETWORK | DAEMON | CLOUDS | {"numpy.ma", "autoscaler.explain.node"}, id="plan"),
     ],
 )
