@@ -482,7 +482,7 @@ def test_both_pages_count_the_same_capacity() -> None:
     before = PublishedStatus(process=ProcessStatus(identity="me", version="0", started_at=0.0))
     cluster = summarise(report, before, number=1).cluster
     assert cluster is not None
-    assert "CPU: 3.8 running, 16 pending; 16 on nodes" in str(capacity_bars(cluster, ()))
+    assert "CPU: 3.8 running, 16 pending, 16 on nodes" in str(capacity_bars(cluster, ()))
     page = starts_page(world.keeper.status, NOW, PageOptions(refresh_s=30)).body.decode()
     assert "3.8 CPUs running, 16 CPUs pending, 16 total CPUs in cluster" in page
     assert '<meta http-equiv="refresh" content="30">' in page

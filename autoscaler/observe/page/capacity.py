@@ -24,18 +24,18 @@ def capacity_bars(cluster: ClusterStatus | None, groups: Iterable[GroupStatus]) 
 
 
 def _resource(name: str, unit: str, shown: Callable[[int], str], capacity: Capacity, coming: int) -> Html:
-    demand = f"{shown(capacity.running)}{unit} running" + (
-        f", {shown(capacity.pending)}{unit} pending" if capacity.pending else ""
+    segments = (
+        ("run", capacity.running, "running"),
+        ("pending", capacity.pending, "pending"),
+        ("supply", capacity.total, "on nodes"),
+        ("coming", coming, "coming"),
     )
-    supply = f"{shown(capacity.total)}{unit} on nodes" + (f", {shown(coming)}{unit} coming" if coming else "")
-    return html(
-        '<div><p><strong>{}</strong></p>{}<p class="small"><span class="key run"></span>{}'
-        '<span class="key supply"></span>{}</p></div>',
-        name,
-        demand_bars(f"{name}: {demand}; {supply}", (capacity.running, capacity.pending), (capacity.total, coming)),
-        demand,
-        supply,
+    keys = [(style, f"{shown(amount)}{unit} {what}") for style, amount, what in segments if amount]
+    bars = demand_bars(
+        f"{name}: {', '.join(text for _, text in keys)}", (capacity.running, capacity.pending), (capacity.total, coming)
     )
+    legend = joined(html('<span class="key {}"></span>{} ', style, text) for style, text in keys)
+    return html('<div><p><strong>{}</strong></p>{}<p class="small">{}</p></div>', name, bars, legend)
 
 
 def cpu_line(cpu: Capacity) -> str:

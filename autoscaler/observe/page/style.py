@@ -83,8 +83,8 @@ figure{margin:0 0 .9rem}
 figcaption{font-size:.85rem}
 .key{display:inline-block;width:.7rem;height:.7rem;border-radius:.15rem;margin:0 .3rem 0 .5rem}
 .key:first-child{margin-left:0}
-span.run{background:var(--fill)}span.supply{background:var(--added)}
-span.added{background:var(--added)}span.removed{background:var(--removed)}span.failed{background:var(--bad)}
+span.run{background:var(--fill)}span.supply{background:var(--added)}span.pending{background:var(--removed)}
+span.coming{background:var(--target)}span.added{background:var(--added)}span.removed{background:var(--removed)}span.failed{background:var(--bad)}
 .capacity{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.25rem 2rem}
 footer{font-size:.85rem}
 header+nav{margin-bottom:.75rem}
