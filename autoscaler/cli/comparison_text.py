@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from autoscaler.cli import output
+from autoscaler.cli.table import Block, Style, Styled, Table
+from autoscaler.observe.figures import count
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison
 
@@ -17,15 +18,15 @@ _ROWS: tuple[tuple[str, Callable[[PlanAnswer], object]], ...] = (
 )
 
 
-def comparison_text(comparison: Comparison) -> Iterator[str]:
+def comparison_text(comparison: Comparison) -> Iterator[Block]:
     """Yield the lines of a comparison."""
     answers = [compared.answer for compared in comparison.compared]
-    yield f"{comparison.name}: {len(answers)} plans of {len(answers[0].runs)} run(s) each"
+    yield Styled(f"{comparison.name}: {len(answers)} plans of {count(len(answers[0].runs), 'run')} each", Style.BOLD)
     rows: list[list[object]] = [[title, *map(figure, answers)] for title, figure in _ROWS]
     groups = sorted({group for answer in answers for group in answer.runs[-1].target_sizes})
     bought = {group: [_bought(answer, group) for answer in answers] for group in groups}
     rows.extend([f"  from {group}", *counts] for group, counts in bought.items() if any(counts))
-    yield output.to_table(["", *(compared.variant for compared in comparison.compared)], rows)
+    yield Table(["FIGURE", *(compared.variant for compared in comparison.compared)], rows)
 
 
 def _bought(answer: PlanAnswer, group: str) -> int:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("flags", "print every flag with default, unit, meaning and support"),
         ("rules", "print every behaviour in which --compatibility=1.31 differs"),
     ):
-        output.add_output(actions.add_parser(name, help=text), tuple(OutputFormat))
+        output.add_output(actions.add_parser(name, help=text), (*output.DATA_FORMATS, OutputFormat.MARKDOWN))
     actions.add_parser("migration", help="print the support of every Cluster Autoscaler flag, in Markdown")
     actions.add_parser("schema", help="print the JSON Schema of the answers of plan -o json")
 
@@ -55,11 +55,11 @@ def run(args: argparse.Namespace) -> int:
     elif args.action == "migration":
         output.write(migration_table())
     elif args.action == "rules":
-        output.write_records(list(_rule_records()), args.output)
+        output.write_records(list(_rule_records()), args.output, args.color)
     elif args.output is OutputFormat.MARKDOWN:
         output.write(flags_document())
     else:
-        output.write_records([_record(flag) for flag in flags().values()], args.output)
+        output.write_records([_record(flag) for flag in flags().values()], args.output, args.color)
     return 0
 
 

@@ -10,14 +10,16 @@ import msgspec
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import OutputFormat
+from autoscaler.cli.table import Table
 from autoscaler.errors import ConfigError
 from autoscaler.eta.hypothetical_pod import read_pod
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.http.routing import HttpProblem
+from autoscaler.observe.figures import duration
 from autoscaler.simulator.estimates import estimates
 from cloudprovider.file import read_file
 
-_COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "node", "group", "reason")
+_HEADS = ("POD", "LEVEL", "EXPECTED", "WORST", "GROUP", "NODE OR REASON")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,12 +54,19 @@ def run(args: argparse.Namespace) -> int:
     answer = estimates(scenario, boots, pods)
     if args.output is OutputFormat.TABLE:
         rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
-        output.write_records([{name: row[name] for name in _COLUMNS} for row in rows], args.output)
+        output.show([Table(_HEADS, [_row(row) for row in rows])], args.color)
     elif args.output is OutputFormat.YAML:
         output.write(output.to_yaml(answer))
     else:
         output.write(output.to_json(answer))
     return 0
+
+
+def _row(estimate: Mapping[str, Any]) -> tuple[object, ...]:
+    seconds = (estimate["expectedSeconds"], estimate["worstSeconds"])
+    expected, worst = ("" if second is None else duration(second) for second in seconds)
+    pod, place = f"{estimate['namespace']}/{estimate['name']}", estimate["node"] or estimate["reason"] or ""
+    return pod, estimate["level"], expected, worst, estimate["group"] or "", place
 
 
 def _boots(path: str | None) -> Mapping[str, Sequence[float]]:

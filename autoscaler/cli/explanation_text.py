@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from autoscaler.cli import output
+from autoscaler.cli.table import Block, Style, Styled, Table
 from autoscaler.explain.answer import (
     ExplainedReplacement,
     GroupExplanation,
@@ -22,10 +22,13 @@ _SETS_SHOWN = 20
 Row = tuple[object, ...]
 
 
-def explanation_text(explanation: PlanExplanation) -> Iterator[str]:
+def explanation_text(explanation: PlanExplanation) -> Iterator[Block]:
     """Yield the lines of an explanation."""
-    for answer in explanation.explained:
-        yield f"{explanation.name}, run {explanation.run} at {explanation.at}: {answer.target}: {answer.verdict}"
+    for number, answer in enumerate(explanation.explained):
+        if number:
+            yield ""
+        begin = f"{explanation.name}, run {explanation.run} at {explanation.at}"
+        yield Styled(f"{begin}: {answer.target}: {answer.verdict}", Style.BOLD)
         yield answer.message
         if answer.remedy is not None:
             yield f"what would change it: {answer.remedy.text}"
@@ -38,10 +41,9 @@ def explanation_text(explanation: PlanExplanation) -> Iterator[str]:
                 yield from _node(answer)
             case GroupExplanation():
                 yield from _group(answer)
-        yield ""
 
 
-def _pod(pod: PodExplanation) -> Iterator[str]:
+def _pod(pod: PodExplanation) -> Iterator[Block]:
     if pod.scheduler_message:
         yield f"the scheduler says: {pod.scheduler_message}"
     if pod.requests:
@@ -88,7 +90,7 @@ def _fate(fate: GroupFate) -> str:
             return "a new node would take it"
 
 
-def _node(node: NodeExplanation) -> Iterator[str]:
+def _node(node: NodeExplanation) -> Iterator[Block]:
     keeper = "" if node.pod is None else f"{node.pod} ({node.pod_reason})" if node.pod_reason else node.pod
     facts = (
         ("group", node.group or "none"),
@@ -102,7 +104,7 @@ def _node(node: NodeExplanation) -> Iterator[str]:
         ("replacement", "" if node.replacement is None else _replacement(node.replacement)),
         ("scale-down", node.scale_down_result),
     )
-    yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
+    yield Table((), [(f"  {name}", fact) for name, fact in facts if fact])
 
 
 def _replacement(replacement: ExplainedReplacement) -> str:
@@ -118,7 +120,7 @@ def _replacement(replacement: ExplainedReplacement) -> str:
     return "; ".join(parts)
 
 
-def _group(group: GroupExplanation) -> Iterator[str]:
+def _group(group: GroupExplanation) -> Iterator[Block]:
     sizes, pause = group.sizes, group.backoff
     states = {
         "ready": sizes.ready,
@@ -137,7 +139,7 @@ def _group(group: GroupExplanation) -> Iterator[str]:
         ("template fault", group.template_fault),
         ("error", group.error),
     )
-    yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
+    yield Table((), [(f"  {name}", fact) for name, fact in facts if fact])
     yield from _offers(sorted((*group.offers, *group.rivals), key=lambda offer: offer.round))
     yield from _table(
         "Pods that a new node would not take",
@@ -152,7 +154,7 @@ def _group(group: GroupExplanation) -> Iterator[str]:
     )
 
 
-def _offers(offers: Sequence[Offer]) -> Iterator[str]:
+def _offers(offers: Sequence[Offer]) -> Iterator[Block]:
     yield from _table(
         "Offers",
         ("ROUND", "GROUP", "NODES", "PODS", "CHOSEN", "EXPANDERS", "SIMILAR GROUPS"),
@@ -171,10 +173,10 @@ def _rated(score: Score) -> str:
     return f"{score.expander}{figure}{'' if score.kept else ' (dropped)'}"
 
 
-def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> Iterator[str]:
+def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> Iterator[Block]:
     if sets:
-        yield f"\n{title}"
-        yield output.to_table(header, [row for rows in sets[:_SETS_SHOWN] for row in rows])
+        yield ""
+        yield Table(header, [row for rows in sets[:_SETS_SHOWN] for row in rows], title)
         if len(sets) > _SETS_SHOWN:
             yield f"and {len(sets) - _SETS_SHOWN} more, less near; -o json has them all"
 

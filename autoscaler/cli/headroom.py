@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     given = GivenLeads(args.lead, headroom.pool_names, boots, config, wall)
     leads = {pool.name: given.lead(pool.name, pool.lead_time_s, ahead_of(pool, headroom)) for pool in headroom.pools}
     pool_answers = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
-    output.write_records([msgspec.to_builtins(answer) for answer in pool_answers], args.output)
+    output.write_records([msgspec.to_builtins(answer) for answer in pool_answers], args.output, args.color)
     return 0
 
 

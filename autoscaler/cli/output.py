@@ -1,31 +1,51 @@
 """Prints results: tables for people, JSON and YAML for programs, Markdown for the documentation."""
 
 import argparse
+import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import TextIO
 
 import msgspec
 import yaml
 
-from autoscaler.printable import in_one_line, spelled_out
+from autoscaler.cli.table import Block, Table, Terminal, laid_out
+from autoscaler.printable import spelled_out
+from cloudprovider.number import parse_count
+
+_NARROWEST, _WIDEST = 20, 10_000
+_NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 
 
 class OutputFormat(StrEnum):
     """What `-o` takes."""
 
     TABLE = "table"
+    WIDE = "wide"
     JSON = "json"
     YAML = "yaml"
     MARKDOWN = "markdown"
+
+
+class Colour(StrEnum):
+    """What `--color` takes."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
 
 
 DATA_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] = DATA_FORMATS) -> None:
-    """Give a subcommand `-o`; the answer is the `Format` in `args.output`, the first of `formats` by default."""
+    """Give a subcommand `-o` and `--color`: an `OutputFormat` in `args.output`, a `Colour` in `args.color`.
+
+    The first of `formats` is the default.
+    """
     parser.add_argument(
         "-o",
         "--output",
@@ -34,6 +54,14 @@ def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] 
         default=formats[0],
         metavar="|".join(formats),
         help=f"how to print the answer (default {formats[0]})",
+    )
+    parser.add_argument(
+        "--color",
+        type=Colour,
+        choices=tuple(Colour),
+        default=Colour.AUTO,
+        metavar="|".join(Colour),
+        help="when to print tables in colour (default auto: on a terminal, unless NO_COLOR is set)",
     )
 
 
@@ -49,14 +77,6 @@ def to_yaml(value: object) -> str:
     return yaml.dump(msgspec.to_builtins(value), Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
-def to_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Lay out rows in left-aligned columns, wide enough for their content."""
-    lines = [[in_one_line(str(cell)) for cell in row] for row in (header, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
-    return "\n".join(line.rstrip() for line in padded)
-
-
 def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Write rows as a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
@@ -68,19 +88,49 @@ def write(text: str, out: TextIO | None = None) -> None:
     print(spelled_out(text.removesuffix("\n")), file=out or sys.stdout)
 
 
-def write_records(records: Sequence[Mapping[str, object]], form: OutputFormat, out: TextIO | None = None) -> None:
-    """Print records that have the same keys, in any format; a table on a terminal wraps when rich is there."""
+def show(blocks: Iterable[Block], colour: Colour = Colour.AUTO, out: TextIO | None = None) -> None:
+    """Print text and tables for people, to standard output unless told otherwise."""
     out = out or sys.stdout
-    header = list(records[0]) if records else []
+    terminal = terminal_of(out, os.environ, colour)
+    for block in blocks:
+        for line in laid_out(block, terminal):
+            print(line, file=out)
+
+
+def terminal_of(out: TextIO, environ: Mapping[str, str], colour: Colour = Colour.AUTO) -> Terminal:
+    """Return what a stream's reader sees: `COLUMNS` goes before the terminal's own width, `--color` before `NO_COLOR`.
+
+    What is no terminal has colours only if `--color` says so, and a width only by `COLUMNS`.
+    """
+    on_terminal = out.isatty()
+    columns = parse_count(environ.get("COLUMNS", ""), _WIDEST)
+    if not columns and on_terminal:
+        with suppress(OSError):
+            columns = os.get_terminal_size(out.fileno()).columns
+    plain = environ.get("NO_COLOR") or environ.get("TERM") == "dumb"
+    coloured = colour is Colour.ALWAYS or (colour is Colour.AUTO and on_terminal and not plain)
+    return Terminal(max(columns, _NARROWEST) if columns else None, coloured)
+
+
+def write_records(
+    records: Sequence[Mapping[str, object]], form: OutputFormat, colour: Colour = Colour.AUTO, out: TextIO | None = None
+) -> None:
+    """Print records that have the same keys, in any format."""
+    keys = list(records[0]) if records else []
     rows = [list(map(_cell, record.values())) for record in records]
     if form is OutputFormat.JSON:
         write(to_json(records), out)
     elif form is OutputFormat.YAML:
         write(to_yaml(records), out)
     elif form is OutputFormat.MARKDOWN:
-        write(to_markdown(header, rows), out)
-    elif not (out.isatty() and _write_rich_table(header, rows, out)):
-        write(to_table(header, rows), out)
+        write(to_markdown(keys, rows), out)
+    else:
+        show([Table(list(map(_head, keys)), rows)], colour, out)
+
+
+def _head(key: str) -> str:
+    """Return a key as the head of a column: `EXPECTED SECONDS` for `expectedSeconds`."""
+    return _NEXT_WORD.sub(" ", key).upper()
 
 
 def _cell(value: object) -> object:
@@ -88,19 +138,3 @@ def _cell(value: object) -> object:
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-
-
-def _write_rich_table(header: Sequence[str], rows: Sequence[Sequence[object]], out: TextIO) -> bool:
-    try:
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-    except ImportError:
-        return False  # an optional extra: plain columns will do
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in header:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(in_one_line(str(cell))) for cell in row))
-    Console(file=out).print(table)
-    return True

@@ -14,13 +14,14 @@ from autoscaler.cli.comparison_text import comparison_text
 from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.plan_text import import_notes, plan_text
+from autoscaler.cli.table import Block
 from autoscaler.errors import ConfigError
 from autoscaler.explain.answer import PlanExplanation
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison, Variant, parse_variant
-from autoscaler.simulator.play import play, play_and_explain
+from autoscaler.simulator.play import play_and_advise, play_and_explain
 
 if TYPE_CHECKING:
     from autoscaler.explain.explain import ExplainTarget
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FLAG=VALUE,...",
         help="plan again with these flags, and print the plans side by side; repeatable",
     )
-    output.add_output(parser)
+    output.add_output(parser, (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSON, OutputFormat.YAML))
     accept_flags(parser)
     parser.epilog = _FLAGS_NOTE
 
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         for warning in scenario.warnings:
             print(f"{path}: warning: {warning}", file=sys.stderr)
         try:
-            _write(_answer(scenario, targets, args.run, variants), args.output)
+            _write(_answer(scenario, targets, args.run, variants), args)
         except ConfigError as error:
             problems.extend(problem if targets else f"{path}: options: {problem}" for problem in error.problems)
     if problems:
@@ -114,10 +115,9 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 def _run_dump(args: argparse.Namespace, targets: Sequence["ExplainTarget"], variants: Sequence[Variant]) -> None:
     imported = sources.imported(args)
-    for line in import_notes(imported):
-        print(line, file=sys.stderr)
+    output.show(import_notes(imported), args.color, sys.stderr)
     groups = () if imported.inference is None else imported.inference.groups
-    _write(_answer(imported.scenario, targets, args.run, variants, groups), args.output)
+    _write(_answer(imported.scenario, targets, args.run, variants, groups), args)
 
 
 def _answer(
@@ -131,23 +131,23 @@ def _answer(
         return play_and_explain(scenario, targets, run_)
     if variants:
         return Comparison.of(scenario, variants)
-    return msgspec.structs.replace(play(scenario), inferred_groups=list(inferred))
+    return msgspec.structs.replace(play_and_advise(scenario), inferred_groups=list(inferred))
 
 
-def _write(result: PlanResult, form: OutputFormat) -> None:
-    if form is OutputFormat.JSON:
+def _write(result: PlanResult, args: argparse.Namespace) -> None:
+    if args.output is OutputFormat.JSON:
         output.write(output.to_json(result, compact=True))
-    elif form is OutputFormat.YAML:
+    elif args.output is OutputFormat.YAML:
         output.write("---\n" + output.to_yaml(result))
     else:
-        output.write("\n".join(_text(result)))
+        output.show(_blocks(result, wide=args.output is OutputFormat.WIDE), args.color)
 
 
-def _text(result: PlanResult) -> Iterator[str]:
+def _blocks(result: PlanResult, *, wide: bool) -> Iterator[Block]:
     match result:
         case PlanExplanation():
             return explanation_text(result)
         case Comparison():
             return comparison_text(result)
         case PlanAnswer():
-            return plan_text(result)
+            return plan_text(result, wide=wide)

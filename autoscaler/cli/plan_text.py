@@ -2,12 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
-from autoscaler.cli import output
-from autoscaler.observe.figures import count
+from autoscaler.cli.table import Block, Style, Styled, Table
+from autoscaler.explain.answer import LeftOut
+from autoscaler.observe.figures import count, duration
+from autoscaler.reasons import Rejection, ReplacementStage
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
-from autoscaler.simulator.answer import Cost, PlanAnswer, RunAnswer, StayingNode, UnneededNode
+from autoscaler.simulator.answer import (
+    Cost,
+    HeldPods,
+    PlanAnswer,
+    ReplacementAnswer,
+    RunAnswer,
+    StayingNode,
+    StuckPods,
+    UnneededNode,
+)
 
 _SERVED = ("Successful", "NotNeeded")
 """Results of a scale-up that leave no pod without a node: those of ProvisioningRequests have found room."""
@@ -16,152 +28,234 @@ _NODES_SHOWN = 20
 """Of more nodes that stay for one reason only some are named."""
 
 
-def plan_text(answer: PlanAnswer) -> Iterator[str]:
-    """Yield the lines of an answer."""
+def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
+    """Yield what is printed of an answer; `wide` names every node, and says what each group has against each pod."""
     for run_ in answer.runs:
-        yield f"{answer.name}, run {run_.run} at {run_.at}: {_headline(run_)}"
-        for title, header, rows in _tables(run_):
-            if rows:
-                yield f"\n{title}"
-                yield output.to_table(header, rows)
+        if run_.run:
+            yield ""
+        yield _headline(answer.name, run_)
+        for table in (*_stuck(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)):
+            if table.rows:
+                yield ""
+                yield table
         if run_.cost is not None:
-            yield f"\n{_cost(run_.cost)}"
-        yield ""
+            yield ""
+            yield _cost(run_.cost)
 
 
-def import_notes(imported: Imported) -> Iterator[str]:
-    """Yield the lines that say what was odd about a dump, which groups its nodes tell of, and what is not known."""
+def import_notes(imported: Imported) -> Iterator[Block]:
+    """Yield what was odd about a dump, which groups its nodes tell of, and what is not known."""
     for warning in imported.warnings:
         yield f"warning: {warning}"
-    if imported.inference is not None:
-        yield from _inference(imported.inference.groups)
+    if imported.inference is not None and imported.inference.groups:
+        yield "Node groups, derived from the nodes (a --groups file overrides them):"
+        yield _inference(imported.inference.groups)
+        yield "Groups without nodes are not visible."
 
 
-def _inference(groups: Sequence[InferredGroup]) -> Iterator[str]:
-    if not groups:
-        return
-    yield "Node groups, derived from the nodes (a --groups file overrides them):"
+def _inference(groups: Sequence[InferredGroup]) -> Table:
     rows = [
         (group.id, group.nodes, group.min_size, group.max_size, group.label, ", ".join(group.unknown))
         for group in groups
     ]
-    yield output.to_table(("GROUP", "NODES", "MIN", "MAX", "TOLD BY", "NOT KNOWN"), rows)
-    yield "Groups without nodes are not visible."
+    return Table(("GROUP", "NODES", "MIN", "MAX", "TOLD BY", "NOT KNOWN"), rows)
 
 
-def _headline(run_: RunAnswer) -> str:
+def _headline(name: str, run_: RunAnswer) -> Styled:
+    text, style = _result(run_)
+    stuck = sum(len(pods.pods) for pods in run_.reasons.unschedulable)
+    if stuck:
+        text, style = f"{text}, {count(stuck, 'pod')} stuck", Style.BAD
+    return Styled(f"{name}, run {run_.run} at {run_.at}: {text}", style)
+
+
+def _result(run_: RunAnswer) -> tuple[str, Style]:
     if run_.error or run_.scale_up_error:
-        return f"failed: {run_.error or run_.scale_up_error}"
+        return f"failed: {run_.error or run_.scale_up_error}", Style.BAD
     bought = sum(change.increase for change in run_.scale_ups)
+    if bought and run_.pods_triggered_scale_up:
+        return f"{count(bought, 'new node')} for {count(len(run_.pods_triggered_scale_up), 'pod')}", Style.FINE
     if bought:
-        return f"{count(bought, 'new node')} for {count(len(run_.pods_triggered_scale_up), 'pod')}"
+        return count(bought, "new node"), Style.FINE
     if run_.end != "Complete":
-        return f"the pass ended early: {run_.end}"
+        return f"the pass ended early: {run_.end}", Style.WARNING
     left = len(run_.pods_needing_scale_up)
     if left and run_.scale_up_result not in _SERVED:
-        return f"no new nodes, {count(left, 'pod')} without one: {run_.scale_up_result}"
+        return f"no new nodes, {count(left, 'pod')} without one: {run_.scale_up_result}", Style.WARNING
     gone = len(run_.deleted_empty) + len(run_.deleted_drain)
     if gone:
-        return f"{count(gone, 'node')} removed"
+        return f"{count(gone, 'node')} removed", Style.FINE
     unneeded = len(run_.unneeded_nodes)
-    return f"no new nodes needed, {count(unneeded, 'node')} unneeded" if unneeded else "no new nodes needed"
+    more = f", {count(unneeded, 'node')} unneeded" if unneeded else ""
+    return f"no new nodes needed{more}", Style.FINE
 
 
-def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[object, ...]]]]:
+def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     reasons = run_.reasons
-    yield (
-        "Node groups whose size changes",
+    by_workload: dict[str, list[StuckPods]] = defaultdict(list)
+    for stuck in reasons.unschedulable:
+        by_workload[stuck.owner or _names(stuck.pods)].append(stuck)
+    yield Table(
+        ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX"),
+        [(name, sum(len(part.pods) for part in parts), *_advice(parts[0])) for name, parts in by_workload.items()],
+        "Stuck: no new node would take these pods",
+    )
+    if wide:
+        yield Table(
+            ("WORKLOAD", "PODS", "GROUP", "REASON", "WHY"),
+            [
+                (name, len(part.pods), group, rejection.reason, _why(rejection.message, rejection.detail))
+                for name, parts in by_workload.items()
+                for part in parts
+                for group, rejections in part.rejected.items()
+                for rejection in rejections
+            ],
+            "What each group has against them",
+        )
+    yield Table(
+        ("WORKLOAD", "PODS", "REASON", "WHY", "FIX"),
+        [
+            (_names(held.owners), len(held.pods), Styled(held.reason, Style.WARNING), held.detail, _fix(held))
+            for held in reasons.held
+        ],
+        "Pods that get no node now",
+    )
+
+
+def _advice(stuck: StuckPods) -> tuple[object, ...]:
+    """Return cause, nearest miss and fix; where there was no advice, the first group's rejection."""
+    nearest = stuck.nearest
+    group, rejections = next(iter(stuck.rejected.items()), ("", []))
+    if nearest is not None:
+        group, rejections = nearest.groups[0], nearest.rejections
+    first: Rejection | LeftOut | None = rejections[0] if rejections else None
+    if nearest is not None and nearest.skipped is not None:
+        first = nearest.skipped
+    if first is None:
+        return Styled("" if stuck.remedy is None else stuck.remedy.code, Style.BAD), group, _fix(stuck)
+    # The figures say more than the message, which is the same for every pod.
+    return Styled(first.reason, Style.BAD), f"{group}: {first.detail or first.message}", _fix(stuck)
+
+
+def _fix(part: StuckPods | HeldPods) -> str:
+    return f"--explain pod/{part.pods[0]} tells" if part.remedy is None else part.remedy.text
+
+
+def _purchases(run_: RunAnswer) -> Iterator[Table]:
+    yield Table(
         ("GROUP", "CHANGE", "TARGET"),
         [
             (change.group, f"{change.increase:+d}", run_.target_sizes[change.group])
             for change in (*run_.scale_ups, *run_.target_decreases)
         ],
+        "Node groups whose size changes",
     )
-    yield (
-        "Machines deleted",
-        ("GROUP", "ID"),
-        [(delete.group, delete.id) for delete in run_.cloud_deletes],
-    )
-    yield (
+    pods: dict[str, int] = defaultdict(int)
+    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    for helped in run_.reasons.helped:  # in one round, or in several
+        name = helped.owner or _names(helped.pods)
+        pods[name] += len(helped.pods)
+        groups[name] |= dict.fromkeys(helped.groups)
+    yield Table(
+        ("WORKLOAD", "PODS", "GROUPS"),
+        [(name, number, ", ".join(groups[name])) for name, number in pods.items()],
         "Pods that get new nodes",
-        ("PODS", "COUNT", "GROUP"),
-        [(_names(helped.owner, helped.pods), len(helped.pods), ", ".join(helped.groups)) for helped in reasons.helped],
     )
-    yield (
-        "Pods that no new node would take",
-        ("PODS", "COUNT", "GROUP", "REASON", "WHY"),
-        [
-            (
-                _names(stuck.owner, stuck.pods),
-                len(stuck.pods),
-                group,
-                rejection.reason,
-                _why(rejection.message, rejection.detail),
-            )
-            for stuck in reasons.unschedulable
-            for group, rejections in stuck.rejected.items()
-            for rejection in rejections
-        ],
-    )
-    yield (
-        "Pods that get no node now",
-        ("PODS", "COUNT", "REASON", "WHY"),
-        [(_names("", held.pods), len(held.pods), held.reason, held.detail) for held in reasons.held],
-    )
-    yield (
+
+
+def _waiting(run_: RunAnswer) -> Iterator[Table]:
+    reasons = run_.reasons
+    yield Table(
+        ("WORKLOAD", "PODS", "REASON"),
+        [(_names(waiting.owners), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
         "Pending pods that need no new node",
-        ("PODS", "COUNT", "REASON"),
-        [(_names("", waiting.pods), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
     )
-    yield (
-        "Skipped node groups",
+    yield Table(
         ("GROUP", "REASON", "WHY"),
         [(skipped.group, skipped.reason, _why(skipped.message, skipped.detail)) for skipped in reasons.skipped_groups],
+        "Skipped node groups",
     )
-    yield (
-        "Conditions set",
+    yield Table(
         ("OBJECT", "CONDITION", "REASON", "MESSAGE"),
         [
-            (
-                f"{condition.kind} {condition.object}",
-                f"{condition.type}={condition.status}",
-                condition.reason,
-                condition.message,
-            )
-            for condition in run_.conditions_set
+            (f"{made.kind} {made.object}", f"{made.type}={made.status}", made.reason, made.message)
+            for made in run_.conditions_set
         ],
+        "Conditions set",
     )
-    yield (
-        "Nodes being removed",
+
+
+def _nodes(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
+    """Yield what becomes of nodes; each is in one table only."""
+    replaced = {node for replacement in run_.replacements for node in replacement.nodes}
+    leaving = sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda removal: removal.node)
+    gone = {removal.node for removal in leaving}
+    unneeded = [node for node in run_.reasons.unneeded if node.node not in gone | replaced]
+    elsewhere = gone | replaced | {node.node for node in unneeded}
+    staying = {name: node for name, node in run_.unremovable.items() if name not in elsewhere}
+    yield _replacements(run_.replacements)
+    yield Table(
         ("NODE", "GROUP", "PODS TO MOVE"),
-        [
-            (removal.node, removal.group, len(removal.evicted_pods))
-            for removal in sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda removal: removal.node)
-        ],
+        [(removal.node, removal.group, len(removal.evicted_pods)) for removal in leaving],
+        "Nodes being removed",
     )
-    yield (
+    yield Table(
+        ("MACHINE", "GROUP"),
+        [(delete.id, delete.group) for delete in run_.cloud_deletes if delete.node not in gone],
+        "Machines deleted",
+    )
+    yield Table(
+        ("NODE", "GROUP", "USED", "UNNEEDED FOR", "MAY GO", "PODS TO MOVE"),
+        [_unneeded(node, run_.at) for node in unneeded],
         "Unneeded nodes",
-        ("NODE", "GROUP", "USED", "UNNEEDED SINCE", "MAY GO", "PODS TO MOVE"),
+    )
+    most = len(staying) if wide else _NODES_SHOWN
+    yield Table(("NODE", "REASON", "WHY"), list(_staying(staying, most)), "Nodes that stay")
+
+
+def _replacements(replacements: Sequence[ReplacementAnswer]) -> Table:
+    going = [replacement for replacement in replacements if replacement.stage is not ReplacementStage.ABANDONED]
+    old, new = sum(len(one.nodes) for one in going), sum(sum(one.bought.values()) for one in going)
+    saving = sum(
+        one.price_before - one.price_after
+        for one in going
+        if one.price_before is not None and one.price_after is not None
+    )
+    title = f"{count(new, 'node')} {'replaces' if new == 1 else 'replace'} {old:,}" if new else "Nodes to replace"
+    if round(saving, 6):
+        title += f", {'saves' if saving > 0 else 'costs'} {abs(saving):g}/h"
+    return Table(
+        ("NODES", "TRIGGER", "STAGE", "NEW NODES", "WAITS FOR"),
         [
-            (node.node, node.group, _share(node.utilization), node.since, _may_go(node), len(node.pods_to_move))
-            for node in reasons.unneeded
+            (
+                ", ".join(replacement.nodes),
+                replacement.trigger,
+                replacement.stage,
+                ", ".join(f"{number} of {group}" for group, number in replacement.bought.items()),
+                "" if replacement.hold is None else _why(replacement.hold, replacement.detail),
+            )
+            for replacement in replacements
         ],
-    )
-    yield (
-        "Nodes that stay",
-        ("NODE", "REASON", "WHY"),
-        list(_staying(run_.unremovable)),
+        title,
     )
 
 
-def _staying(nodes: Mapping[str, StayingNode]) -> Iterator[tuple[object, ...]]:
+def _unneeded(node: UnneededNode, at: str) -> tuple[object, ...]:
+    unneeded_s = (datetime.fromisoformat(at) - datetime.fromisoformat(node.since)).total_seconds()
+    used = "" if node.utilization is None else f"{node.utilization:.0%}"
+    may_go = "now" if node.time_left_s is None else f"in {duration(node.time_left_s)}"
+    unneeded = duration(unneeded_s) if unneeded_s >= 1 else "0 s"
+    return node.node, node.group, used, unneeded, may_go, len(node.pods_to_move)
+
+
+def _staying(nodes: Mapping[str, StayingNode], most: int) -> Iterator[tuple[object, ...]]:
     """Yield a row for each node or, of many that stay for one reason, a single one."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
         by_reason[node.reason].append(name)
     for reason, names in by_reason.items():
-        if len(names) > _NODES_SHOWN:
-            yield _names("", names), reason, f"{len(names)} nodes; --explain node/NAME says more"
+        if len(names) > most:
+            yield f"{len(names)} nodes", reason, "-o wide names them, --explain node/NAME says more"
         else:
             yield from ((name, reason, _why(nodes[name].detail, nodes[name].pod or "")) for name in names)
 
@@ -171,21 +265,10 @@ def _cost(cost: Cost) -> str:
     return f"{line}; no price for {', '.join(cost.unpriced_groups)}" if cost.unpriced_groups else line
 
 
-def _share(utilization: float | None) -> str:
-    return "" if utilization is None else f"{utilization:.0%}"
-
-
-def _may_go(node: UnneededNode) -> str:
-    return "now" if node.time_left_s is None else f"in {node.time_left_s:.0f} s"
-
-
 def _why(message: str, detail: str) -> str:
-    return f"{message} ({detail})" if detail else message
+    return f"{message} ({detail})" if detail and detail != message else message
 
 
-def _names(owner: str, pods: Sequence[str]) -> str:
-    """Name pods by their owner, else the first few of them."""
-    if owner:
-        return owner
-    more = len(pods) - _NAMES_SHOWN
-    return ", ".join(pods[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -58,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     if args.action == "serve":
         return _serve(args)
     if args.action == "list":
-        output.write_records([msgspec.to_builtins(listing) for listing in installed()], args.output)
+        output.write_records([msgspec.to_builtins(listing) for listing in installed()], args.output, args.color)
         return 0
     results = _checked(args)
-    output.write_records([_record(result, args.output) for result in results], args.output)
+    output.write_records([_record(result, args.output) for result in results], args.output, args.color)
     return 0 if all(result.passed is not False for result in results) else 1
 
 

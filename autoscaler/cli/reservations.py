@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         for record in records:
             record.pop("entries")
             record["effects"] = ", ".join(f"{effect['result']} {effect['amount']}" for effect in record["effects"])
-    output.write_records(records, args.output)
+    output.write_records(records, args.output, args.color)
     return 0
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from autoscaler import logs
 from autoscaler.cli import output
-from autoscaler.cli.output import OutputFormat
+from autoscaler.cli.output import Colour, OutputFormat
 from autoscaler.cli.progress import progress
+from autoscaler.cli.table import Block, Style, Styled, Table
 from autoscaler.errors import ConfigError
 from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         met = met and all(result.holds for result in results)
         for warning in dict.fromkeys(warning for result in results for warning in result.warnings):
             print(f"{simulation.name}: warning: {warning}", file=sys.stderr)
-        _write(results, args.output, comparing=bool(args.compare))
+        _write(results, args.output, args.color, comparing=bool(args.compare))
         if args.html is not None:
             _write_page(args.html, results)
     return 0 if met else 1
@@ -91,23 +92,23 @@ def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> l
     return results
 
 
-def _write(results: Sequence[SimulationResult], form: OutputFormat, *, comparing: bool) -> None:
+def _write(results: Sequence[SimulationResult], form: OutputFormat, colour: Colour, *, comparing: bool) -> None:
     if form is OutputFormat.TABLE:
-        output.write("\n".join(_text(results)))
+        output.show(_blocks(results), colour)
         return
     for result in results if not comparing else [results]:
         text = output.to_json(result, compact=True) if form is OutputFormat.JSON else "---\n" + output.to_yaml(result)
         output.write(text)
 
 
-def _text(results: Sequence[SimulationResult]) -> Iterator[str]:
-    yield f"{results[0].scenario}, seed {results[0].seed}"
-    header = ["", *(result.configuration or _AS_GIVEN for result in results)]
-    yield output.to_table(header, list(rows(results)))
+def _blocks(results: Sequence[SimulationResult]) -> Iterator[Block]:
+    yield Styled(f"{results[0].scenario}, seed {results[0].seed}", Style.BOLD)
+    heads = ["FIGURE", *(result.configuration or _AS_GIVEN for result in results)]
+    yield Table(heads, list(rows(results)))
     for result in results:
         for assertion in result.assertions:
-            yield f"{'met' if assertion.holds else 'NOT MET'}: {assertion.that}{_figures(assertion)}"
-    yield ""
+            line = f"{'met' if assertion.holds else 'NOT MET'}: {assertion.that}{_figures(assertion)}"
+            yield Styled(line, Style.FINE if assertion.holds else Style.BAD)
 
 
 def _figures(assertion: Assertion) -> str:

@@ -6,6 +6,8 @@ sorted, wording is informative. `reasons` is ours: the same facts typed, pods of
 
 import msgspec
 
+from autoscaler.explain.answer import GroupSet
+from autoscaler.explain.remedies.remedy import Remedy
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import (
     BlockingReason,
@@ -45,6 +47,8 @@ class CloudDelete(AnswerPart, frozen=True, kw_only=True):
 
     group: str
     id: str
+    node: str
+    """Its node; the id where it has none."""
 
 
 class NotHelped(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,6 +63,8 @@ class WaitingPods(AnswerPart, frozen=True, kw_only=True):
 
     reason: Waiting
     pods: list[str]
+    owners: list[str]
+    """Their controllers; a pod without one stands for itself."""
 
 
 class HelpedPods(AnswerPart, frozen=True, kw_only=True):
@@ -69,20 +75,28 @@ class HelpedPods(AnswerPart, frozen=True, kw_only=True):
     pods: list[str]
 
 
-class StuckPods(AnswerPart, frozen=True, kw_only=True):
+class StuckPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """Pods of one class that no new node would take, and the reasons by group."""
 
     owner: str
     pods: list[str]
     rejected: dict[str, list[Rejection]]
+    nearest: GroupSet | None = None
+    """The groups that come nearest."""
+    remedy: Remedy | None = None
+    """What would help the first pod."""
 
 
-class HeldPods(AnswerPart, frozen=True, kw_only=True):
+class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """Pods that need a node and get none now: a `PodVerdict`, or the result of the scale-up."""
 
     reason: str
     detail: str
     pods: list[str]
+    owners: list[str]
+    """As for `WaitingPods`."""
+    remedy: Remedy | None = None
+    """What would help the first pod."""
 
 
 class StayingNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):

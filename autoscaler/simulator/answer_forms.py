@@ -81,7 +81,7 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
             for change in report.status_changes
             for condition in change.conditions
         ],
-        reasons=_reasons(ended),
+        reasons=reasons(ended),
         cost=_cost(report, targets),
         timings=dict(report.timings),
     )
@@ -103,7 +103,7 @@ def _replacement(replacement: Replacement) -> ReplacementAnswer:
 def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
     """Return the deletions among calls that took effect."""
     deletes = [
-        CloudDelete(group=call.group, id=node.provider_id)
+        CloudDelete(group=call.group, id=node.provider_id, node=node.name)
         for call in calls
         if call.verb is CloudVerb.DELETE and call.delta < 0
         for node in call.nodes
@@ -176,7 +176,8 @@ def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
     return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
 
 
-def _reasons(ended: EndedPass) -> Reasons:
+def reasons(ended: EndedPass) -> Reasons:
+    """Return the typed reasons of a pass, without advice."""
     report = ended.report
     waiting: dict[Waiting, list[str]] = defaultdict(list)
     for key, reason in report.pods.waiting.items():
@@ -190,11 +191,22 @@ def _reasons(ended: EndedPass) -> Reasons:
     elsewhere = {key for keys in held.values() for key in keys}
     full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
     stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.pods.unschedulable if pod.key in full))
+    pending = {} if report.view is None else {pod.key: pod for pod in report.view.pending}
+
+    def owners(keys: Iterable[str]) -> list[str]:
+        return sorted({owner_of(pending[key].cls) or key for key in keys})
+
     return Reasons(
-        waiting=[WaitingPods(reason=reason, pods=sorted(keys)) for reason, keys in sorted(waiting.items())],
+        waiting=[
+            WaitingPods(reason=reason, pods=sorted(keys), owners=owners(keys))
+            for reason, keys in sorted(waiting.items())
+        ],
         helped=[] if plan is None else _helped(plan, elsewhere),
         unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
-        held=[HeldPods(reason=why, detail=detail, pods=sorted(keys)) for (why, detail), keys in sorted(held.items())],
+        held=[
+            HeldPods(reason=why, detail=detail, pods=sorted(keys), owners=owners(keys))
+            for (why, detail), keys in sorted(held.items())
+        ],
         skipped_groups=[] if plan is None else list(plan.skipped),
         unneeded=[_unneeded(removal, ended) for removal in _by_node(report.scale_down.unneeded)],
     )

@@ -17,7 +17,7 @@ from autoscaler.ports import EventType, Subject
 from autoscaler.recording.pass_file import PassOrigin, read_memory
 from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import PlanAnswer, RunAnswer
+from autoscaler.simulator.answer import PlanAnswer, Reasons, RunAnswer
 from autoscaler.simulator.answer_forms import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.recorded_answers import RecordedAnswers
@@ -45,6 +45,16 @@ def play(scenario: Scenario) -> PlanAnswer:
 def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) -> PlanAnswer:
     """Play as `play` does; `look` is shown each pass when it has ended, before anything else happens."""
     return _play(ScenarioWorld(scenario), look)
+
+
+def play_and_advise(scenario: Scenario) -> PlanAnswer:
+    """Play as `play` does, and say of the first pods that get no node how near the nearest group is, and what helps."""
+    from autoscaler.simulator.advice import advised  # with all remedies, which a plan alone can spare
+
+    reasons: list[Reasons] = []
+    answer = _play(ScenarioWorld(scenario), lambda run, ended: reasons.append(advised(ended)))
+    runs = [replace(run, reasons=reason) for run, reason in zip(answer.runs, reasons, strict=True)]
+    return replace(answer, runs=runs)
 
 
 def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run: int | None = None) -> PlanExplanation:

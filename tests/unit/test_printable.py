@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from autoscaler.cli import output
+from autoscaler.cli.table import Table, Terminal, laid_out
 from autoscaler.clock import VirtualClock
 from autoscaler.logs import JsonLines, TextLines
 from autoscaler.observe.metrics.definitions import Metric, MetricType
@@ -29,7 +30,8 @@ def test_what_nobody_sees_is_spelled_out() -> None:
 
 def test_every_output_spells_it_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert html("<p>{}</p>", HOSTILE) == f"<p>{SPELLED}</p>"
-    assert output.to_table(("NAME",), [(HOSTILE + "\n",)]) == f"NAME\n{SPELLED}\\n"
+    assert list(laid_out(Table(("NAME",), [(HOSTILE + "\n",)]), Terminal())) == ["NAME", f"{SPELLED}\\n"]
+    assert list(laid_out(HOSTILE + "\n", Terminal())) == [f"{SPELLED}\\n"]
     output.write(HOSTILE)
     assert capsys.readouterr().out == SPELLED + "\n"
     assert "\u202e" not in output.to_yaml({"name": "a\u202e"})

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[3]
     [
         pytest.param(
             ["plan", "-o", "jsn"],
-            "--output: 'jsn' is none of table, json, yaml; did you mean json?",
+            "--output: 'jsn' is none of table, wide, json, yaml; did you mean json?",
             id="no such format",
         ),
         pytest.param(["plan", "--run", "x"], "--run: 'x' is not a whole number", id="no number"),

@@ -83,7 +83,7 @@ def test_moments_that_yaml_has_without_quotes_are_read_as_well(
 def test_a_table_is_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["headroom", "plan", str(file), "--now", "2026-11-21T10:00:00Z"]) == 0
     header, row = capsys.readouterr().out.splitlines()
-    assert header.split()[:4] == ["pool", "namespace", "at", "policy"]
+    assert header.split()[:4] == ["POOL", "NAMESPACE", "AT", "POLICY"]
     assert row.split()[3] == "none"
 
 

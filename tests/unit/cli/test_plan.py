@@ -56,10 +56,11 @@ def test_the_table_says_what_is_bought_for_whom_and_what_remains(
 ) -> None:
     assert main(["plan", "--scenario", a_file(tmp_path)]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == "case, run 0 at 2026-01-05T12:00:01Z: 2 new nodes for 2 pods"
+    assert lines[0] == "case, run 0 at 2026-01-05T12:00:01Z: 2 new nodes for 2 pods, 1 pod stuck"
     assert "small +2 2" in lines
     assert "ReplicaSet default/web 2 small" in lines
-    assert any(line.startswith("default/huge 1 small NodeResourcesFit Insufficient cpu") for line in lines)
+    fix = "fits group small if cpu request ≤ 4"
+    assert f"default/huge 1 NodeResourcesFit small: needs 32 cpu, 4 free {fix}" in lines
 
 
 def test_a_quiet_cluster_is_said_to_be_quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

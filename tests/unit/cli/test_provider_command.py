@@ -62,7 +62,7 @@ class TestList:
     def test_a_table_is_for_people(self, capsys: pytest.CaptureFixture[str]) -> None:
         status, out, _ = provider(capsys, "list")
         assert status == 0
-        assert out.splitlines()[0].split() == ["name", "module", "extra", "abilities"]
+        assert out.splitlines()[0].split() == ["NAME", "MODULE", "EXTRA", "ABILITIES"]
         assert [line.split()[:2] for line in out.splitlines() if line.startswith("kwok")] == [
             ["kwok", "cloudprovider.kwok"]
         ]

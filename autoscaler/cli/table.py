@@ -1,0 +1,217 @@
+"""Lays out text and tables for people: within the width of a terminal, and with a few colours.
+
+Text of others is made safe here, before colours are added: see `printable`.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import zip_longest
+
+import msgspec
+
+from autoscaler.printable import in_one_line
+
+_GAP = "  "
+_LEAST_TEXT = 24
+"""A narrower column of sentences cannot be read."""
+_LEAST_NAME = 14
+"""Shorter names stay whole."""
+_NEVER_CUT = re.compile(r"[A-Za-z]{1,32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
+"""Reasons, which people look up, and times."""
+_TALLEST = 6
+"""A row of more lines is easier to read as a list of facts."""
+_CUT = "…"
+
+
+class Style(StrEnum):
+    """How a text stands out on a terminal; the value is the parameter of its escape sequence."""
+
+    BOLD = "1"
+    BAD = "31"
+    """Red: a person has to do something."""
+    WARNING = "33"
+    """Yellow."""
+    FINE = "32"
+    """Green."""
+
+
+class Styled(msgspec.Struct, frozen=True):
+    """A text that stands out, if the terminal has colours."""
+
+    text: str
+    style: Style
+
+    def __str__(self) -> str:
+        """Return the text alone."""
+        return self.text
+
+
+class Terminal(msgspec.Struct, frozen=True):
+    """What is known of the reader's screen."""
+
+    width: int | None = None
+    """In columns; None: lines have any length, nothing is wrapped or cut."""
+    coloured: bool = False
+
+    def styled(self, text: str, style: Style | None) -> str:
+        """Return a text as it stands out here."""
+        return f"\x1b[{style}m{text}\x1b[0m" if self.coloured and style is not None and text else text
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Rows of cells under heads. Without heads it is a list of facts: their names, and what they are."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    title: str = ""
+
+
+Block = str | Styled | Table
+"""A line, or a table. Lines of text are indented by leading spaces."""
+
+
+def laid_out(block: Block, terminal: Terminal) -> Iterator[str]:
+    """Yield the lines of a block, which are safe to print.
+
+    A table that is too wide wraps its sentences and cuts its names in the middle. If even that is not enough, each of
+    its rows becomes a list of facts.
+    """
+    if not isinstance(block, Table):
+        yield from _paragraph(block, terminal)
+        return
+    if block.title:
+        yield from _paragraph(Styled(block.title, Style.BOLD), terminal)
+    lines = [block.heads, *block.rows] if block.heads else block.rows
+    texts = [[in_one_line(str(cell)) for cell in line] for line in lines]
+    widths = _widths(texts, terminal.width)
+    cells = [[_wrapped(text, width) for text, width in zip(line, widths, strict=True)] for line in texts]
+    if block.heads and not _readable(cells, widths, terminal.width):
+        yield from _stacked(block, terminal)
+        return
+    for number, row in enumerate(cells):
+        head = bool(block.heads) and number == 0
+        styles = [Style.BOLD if head else _style(cell) for cell in lines[number]]
+        yield from _row(row, styles, widths, terminal)
+
+
+def _paragraph(text: str | Styled, terminal: Terminal) -> Iterator[str]:
+    safe = in_one_line(str(text))
+    for line in [safe] if terminal.width is None else _wrapped(safe, terminal.width):
+        yield terminal.styled(line, _style(text))
+
+
+def _stacked(table: Table, terminal: Terminal) -> Iterator[str]:
+    for number, row in enumerate(table.rows):
+        if number:
+            yield ""
+        facts = [(Styled(head, Style.BOLD), cell) for head, cell in zip(table.heads, row, strict=True) if str(cell)]
+        yield from laid_out(Table((), facts), terminal)
+
+
+def _row(
+    cells: Sequence[Sequence[str]], styles: Sequence[Style | None], widths: Sequence[int], terminal: Terminal
+) -> Iterator[str]:
+    for parts in zip_longest(*cells, fillvalue=""):
+        last = max((index for index, part in enumerate(parts) if part), default=-1)
+        yield _GAP.join(
+            terminal.styled(part, style) + " " * ((width - _width(part)) if index < last else 0)
+            for index, (part, style, width) in enumerate(zip(parts[: last + 1], styles, widths, strict=False))
+        )
+
+
+def _readable(cells: Sequence[Sequence[Sequence[str]]], widths: Sequence[int], room: int | None) -> bool:
+    fits = room is None or sum(widths) + len(_GAP) * (len(widths) - 1) <= room
+    return fits and all(len(cell) <= _TALLEST for row in cells for cell in row)
+
+
+def _style(cell: object) -> Style | None:
+    return cell.style if isinstance(cell, Styled) else None
+
+
+def _widths(lines: Sequence[Sequence[str]], room: int | None) -> list[int]:
+    """Return the width of each column: the widest ones give way, as far as they can, sentences before names."""
+    columns = list(zip(*lines, strict=True))
+    natural = [max(map(_width, column)) for column in columns]
+    if room is None:
+        return natural
+    room -= len(_GAP) * (len(columns) - 1)
+    least = [min(width, _least(column)) for column, width in zip(columns, natural, strict=True)]
+    whole = [max(low, _longest_name(column)) for column, low in zip(columns, least, strict=True)]
+    lows = whole if sum(whole) <= room else least
+    widths, level = natural, max(natural, default=0)
+    while sum(widths) > room and level > 0:
+        level -= 1
+        widths = [min(width, max(low, level)) for width, low in zip(natural, lows, strict=True)]
+    return widths
+
+
+def _least(column: Sequence[str]) -> int:
+    """Return the width below which a column would not be readable."""
+    uncut = max((len(cell) for cell in column if _NEVER_CUT.fullmatch(cell)), default=0)
+    return max(uncut, _LEAST_TEXT if any(" " in cell for cell in column[1:]) else _LEAST_NAME)
+
+
+def _longest_name(column: Sequence[str]) -> int:
+    """Return the width of the longest cell of one word, which would be cut; sentences can be wrapped."""
+    return max((_width(cell) for cell in column if " " not in cell), default=0)
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return the lines of a text: one word is cut in the middle, words of a sentence that are too long are broken."""
+    if _width(text) <= width:
+        return [text]
+    words = text.split(" ")
+    if len(words) == 1:
+        return [_cut(text, width)]
+    indent = text[: len(text) - len(text.lstrip(" "))]
+    room = max(width - len(indent), 1)
+    lines: list[str] = []
+    for word in filter(None, words):
+        for piece in _pieces(word, room):
+            if lines and _width(lines[-1]) + 1 + _width(piece) <= room:
+                lines[-1] += f" {piece}"
+            else:
+                lines.append(piece)
+    return [indent + line for line in lines]
+
+
+def _pieces(word: str, width: int) -> Iterator[str]:
+    while _width(word) > width:
+        start = _start(word, width)
+        yield start
+        word = word[len(start) :]
+    yield word
+
+
+def _cut(name: str, width: int) -> str:
+    """Shorten a name to its first two thirds and its end: names of one kind often end alike."""
+    if width <= 2:
+        return _start(name, width)
+    kept = width - 1
+    end = _start(name[::-1], kept // 3)[::-1]
+    return _start(name, kept - _width(end)) + _CUT + end
+
+
+def _start(text: str, width: int) -> str:
+    """Return as much of a text as fits in a width, but one character at least."""
+    used = 0
+    for index, character in enumerate(text):
+        used += _width(character)
+        if used > width:
+            return text[: max(index, 1)]
+    return text
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: East Asian characters take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
