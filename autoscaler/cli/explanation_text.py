@@ -62,7 +62,7 @@ def _pod(pod: PodExplanation) -> Iterator[Block]:
 
 
 def _node_set(node_set: NodeSet) -> list[Row]:
-    names = _names(node_set.examples, node_set.count)
+    names = _names(node_set.examples[:1], node_set.count)
     if node_set.upcoming:
         names += f" ({node_set.upcoming} upcoming)"
     whys: list[Row] = [_why(rejection) for rejection in node_set.rejections] or [("", "would take it")]
@@ -146,8 +146,9 @@ def _group(group: GroupExplanation) -> Iterator[Block]:
         ("PODS", "COUNT", "REASON", "WHY"),
         [
             [
-                (pods.owner or _names(pods.examples, pods.count), pods.count, *_why(rejection))
-                for rejection in pods.rejections
+                ((pods.owner or _names(pods.examples, pods.count), pods.count) if number == 0 else ("", ""))
+                + _why(rejection)
+                for number, rejection in enumerate(pods.rejections)
             ]
             for pods in group.rejected
         ],

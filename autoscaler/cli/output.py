@@ -16,7 +16,7 @@ from autoscaler.cli.table import Block, Table, Terminal, laid_out
 from autoscaler.printable import spelled_out
 from cloudprovider.number import parse_count
 
-_NARROWEST, _WIDEST = 20, 10_000
+_NARROWEST, _WIDEST = 40, 10_000
 _NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from autoscaler.cli.table import Block, Style, Styled, Table
-from autoscaler.explain.answer import LeftOut
 from autoscaler.observe.figures import count, duration
-from autoscaler.reasons import Rejection, ReplacementStage
+from autoscaler.reasons import ReplacementStage
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import (
@@ -30,14 +29,17 @@ _NODES_SHOWN = 20
 
 def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
     """Yield what is printed of an answer; `wide` names every node, and says what each group has against each pod."""
+    before: list[Table] = []
     for run_ in answer.runs:
         if run_.run:
             yield ""
         yield _headline(answer.name, run_)
-        for table in (*_stuck(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)):
+        tables = [*_stuck(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)]
+        for table in tables:
             if table.rows:
                 yield ""
-                yield table
+                yield Styled(f"{table.title} (as in run {run_.run - 1})", Style.BOLD) if table in before else table
+        before = tables
         if run_.cost is not None:
             yield ""
             yield _cost(run_.cost)
@@ -81,6 +83,8 @@ def _result(run_: RunAnswer) -> tuple[str, Style]:
         return f"the pass ended early: {run_.end}", Style.WARNING
     left = len(run_.pods_needing_scale_up)
     if left and run_.scale_up_result not in _SERVED:
+        if run_.reasons.unschedulable and not run_.reasons.held:
+            return "no new nodes", Style.BAD
         return f"no new nodes, {count(left, 'pod')} without one: {run_.scale_up_result}", Style.WARNING
     gone = len(run_.deleted_empty) + len(run_.deleted_drain)
     if gone:
@@ -95,10 +99,12 @@ def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     by_workload: dict[str, list[StuckPods]] = defaultdict(list)
     for stuck in reasons.unschedulable:
         by_workload[stuck.owner or _names(stuck.pods)].append(stuck)
+    sizes = {name: sum(len(part.pods) for part in parts) for name, parts in by_workload.items()}
+    largest_first = sorted(sizes, key=lambda name: (-sizes[name], name))
     yield Table(
         ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX"),
-        [(name, sum(len(part.pods) for part in parts), *_advice(parts[0])) for name, parts in by_workload.items()],
-        "Stuck: no new node would take these pods",
+        [(name, sizes[name], *_advice(by_workload[name][0])) for name in largest_first],
+        "Stuck: no node group can help these pods",
     )
     if wide:
         yield Table(
@@ -123,18 +129,21 @@ def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
 
 
 def _advice(stuck: StuckPods) -> tuple[object, ...]:
-    """Return cause, nearest miss and fix; where there was no advice, the first group's rejection."""
+    """Return cause, nearest miss and fix; where there was no advice, the first group is taken for the nearest."""
     nearest = stuck.nearest
     group, rejections = next(iter(stuck.rejected.items()), ("", []))
     if nearest is not None:
         group, rejections = nearest.groups[0], nearest.rejections
-    first: Rejection | LeftOut | None = rejections[0] if rejections else None
-    if nearest is not None and nearest.skipped is not None:
-        first = nearest.skipped
-    if first is None:
-        return Styled("" if stuck.remedy is None else stuck.remedy.code, Style.BAD), group, _fix(stuck)
+    causes: list[str] = [rejection.reason for rejection in rejections]
     # The figures say more than the message, which is the same for every pod.
-    return Styled(first.reason, Style.BAD), f"{group}: {first.detail or first.message}", _fix(stuck)
+    missed = [rejection.detail or rejection.message for rejection in rejections]
+    if nearest is not None and nearest.skipped is not None:
+        causes.append(nearest.skipped.reason)
+        missed.append(_why(nearest.skipped.message, nearest.skipped.detail))
+    if not causes and stuck.remedy is not None:
+        causes.append(stuck.remedy.code)
+    cause = causes[0] if causes else ""
+    return Styled(cause, Style.BAD), f"{group}: {'; '.join(missed)}" if missed else group, _fix(stuck)
 
 
 def _fix(part: StuckPods | HeldPods) -> str:
@@ -255,7 +264,7 @@ def _staying(nodes: Mapping[str, StayingNode], most: int) -> Iterator[tuple[obje
         by_reason[node.reason].append(name)
     for reason, names in by_reason.items():
         if len(names) > most:
-            yield f"{len(names)} nodes", reason, "-o wide names them, --explain node/NAME says more"
+            yield f"{len(names)} nodes", reason, "-o wide names them"
         else:
             yield from ((name, reason, _why(nodes[name].detail, nodes[name].pod or "")) for name in names)
 

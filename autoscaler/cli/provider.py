@@ -14,6 +14,7 @@ from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
+from autoscaler.cli.table import Style, Styled
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError
 from cloudprovider.address import is_loopback, parse_address
@@ -25,7 +26,7 @@ from cloudprovider.interface import Misconfigured, ProviderContext, ProviderErro
 if TYPE_CHECKING:
     from cloudprovider.externalgrpc.server import Credentials
 
-_WORDS = {True: "passed", False: "FAILED", None: "not applicable"}
+_WORDS = {True: Styled("passed", Style.FINE), False: Styled("FAILED", Style.BAD), None: "not applicable"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,8 @@ _LEAST_NAME = 14
 """Shorter names stay whole."""
 _NEVER_CUT = re.compile(r"[A-Za-z]{1,32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 """Reasons, which people look up, and times."""
-_TALLEST = 6
+_SEPARATOR = re.compile(r"[-./:=_,]")
+_TALLEST = 8
 """A row of more lines is easier to read as a list of facts."""
 _CUT = "…"
 
@@ -88,7 +89,7 @@ def laid_out(block: Block, terminal: Terminal) -> Iterator[str]:
     widths = _widths(texts, terminal.width)
     cells = [[_wrapped(text, width) for text, width in zip(line, widths, strict=True)] for line in texts]
     if block.heads and not _readable(cells, widths, terminal.width):
-        yield from _stacked(block, terminal)
+        yield from laid_out(_facts(block), terminal)
         return
     for number, row in enumerate(cells):
         head = bool(block.heads) and number == 0
@@ -102,12 +103,14 @@ def _paragraph(text: str | Styled, terminal: Terminal) -> Iterator[str]:
         yield terminal.styled(line, _style(text))
 
 
-def _stacked(table: Table, terminal: Terminal) -> Iterator[str]:
-    for number, row in enumerate(table.rows):
-        if number:
-            yield ""
-        facts = [(Styled(head, Style.BOLD), cell) for head, cell in zip(table.heads, row, strict=True) if str(cell)]
-        yield from laid_out(Table((), facts), terminal)
+def _facts(table: Table) -> Table:
+    """Return the cells of each row below one another; a row without a first cell belongs to the one above."""
+    facts: list[tuple[object, object]] = []
+    for row in table.rows:
+        if facts and str(row[0]):
+            facts.append(("", ""))
+        facts.extend((Styled(head, Style.BOLD), cell) for head, cell in zip(table.heads, row, strict=True) if str(cell))
+    return Table((), facts)
 
 
 def _row(
@@ -178,8 +181,11 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
+    """Yield parts of a word that fit: up to a separator in their second half, if there is one."""
     while _width(word) > width:
         start = _start(word, width)
+        ends = [match.end() for match in _SEPARATOR.finditer(start) if match.end() > len(start) // 2]
+        start = start[: ends[-1]] if ends else start
         yield start
         word = word[len(start) :]
     yield word

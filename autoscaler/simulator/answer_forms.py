@@ -191,10 +191,10 @@ def reasons(ended: EndedPass) -> Reasons:
     elsewhere = {key for keys in held.values() for key in keys}
     full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
     stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.pods.unschedulable if pod.key in full))
-    pending = {} if report.view is None else {pod.key: pod for pod in report.view.pending}
+    owner_by_pod = {} if report.view is None else {pod.key: owner_of(pod.cls) for pod in report.view.pending}
 
     def owners(keys: Iterable[str]) -> list[str]:
-        return sorted({owner_of(pending[key].cls) or key for key in keys})
+        return sorted({owner_by_pod.get(key) or key for key in keys})  # room that is kept free has pods of its own
 
     return Reasons(
         waiting=[

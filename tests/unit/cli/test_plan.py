@@ -106,3 +106,51 @@ def test_oddities_are_warned_about(tmp_path: Path, capsys: pytest.CaptureFixture
     path = a_file(tmp_path, nodeToGroup={"ghost": "small"})
     assert main(["plan", "--scenario", path]) == 0
     assert capsys.readouterr().err == f"{path}: warning: nodeToGroup.ghost: there is no such node\n"
+
+
+def test_each_stuck_workload_gets_advice_once_and_has_it_as_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pods = [
+        {
+            "metadata": {"name": f"db-{number}", "ownerReferences": [{"kind": "StatefulSet", "name": "db"}]},
+            "spec": {"containers": [{"resources": {"requests": {"cpu": str(9 + number)}}}]},
+        }
+        for number in range(3)
+    ]
+    assert main(["plan", "--scenario", a_file(tmp_path, pods=pods), "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    stuck = run["reasons"]["unschedulable"]
+    assert [part["owner"] for part in stuck] == ["StatefulSet default/db"] * 3  # of three classes
+    first = next(part for part in stuck if "remedy" in part)
+    assert first["remedy"]["code"] == "NodeResourcesFit"
+    assert first["nearest"]["groups"] == ["small"]
+    assert sum("remedy" in part for part in stuck) == 1
+
+
+def test_pods_that_a_limit_holds_back_are_told_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scenario", a_file(tmp_path), "--max-nodes-total=1", "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (held,) = run["reasons"]["held"]
+    assert held["owners"] == ["ReplicaSet default/web"]
+    assert held["remedy"]["culprit"]["name"] == "max-nodes-total"
+
+
+def test_an_exported_width_wraps_tables_and_leaves_data_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "a-group-with-a-name-that-is-longer-than-a-small-terminal-is-wide"
+    template = {"status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}
+    groups = [{"id": name, "minSize": 0, "maxSize": 5, "targetSize": 0, "template": template}]
+    path = a_file(tmp_path, nodeGroups=groups)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["plan", "--scenario", path]) == 0
+    table = capsys.readouterr().out
+    assert max(map(len, table.splitlines())) <= 60
+    assert "…" in table
+    for form in ("json", "yaml"):
+        assert main(["plan", "--scenario", path, "-o", form, "--color=always"]) == 0
+        data = capsys.readouterr().out
+        assert name in data
+        assert "…" not in data
+        assert "\x1b" not in data
