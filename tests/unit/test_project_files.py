@@ -116,6 +116,7 @@ def test_the_plan_in_the_readme_is_what_the_command_prints(monkeypatch: pytest.M
     shown = re.search(r"```text\n(pending-pods.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert shown is not None
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("COLUMNS", "100")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         assert main(command[1:]) == 0
