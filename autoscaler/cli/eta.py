@@ -14,8 +14,8 @@ from autoscaler.cli.table import Table
 from autoscaler.errors import ConfigError
 from autoscaler.eta.hypothetical_pod import read_pod
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.http.routing import HttpProblem
 from autoscaler.observe.figures import duration
+from autoscaler.observe.http.routing import HttpProblem
 from autoscaler.simulator.estimates import estimates
 from cloudprovider.file import read_file
 

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from autoscaler.cli.table import Block, Style, Styled, Table
 from autoscaler.observe.figures import count, duration
-from autoscaler.reasons import ReplacementStage
+from autoscaler.observe.status import Tone
+from autoscaler.reasons import ReplacementStage, Skipped
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import (
@@ -20,8 +21,7 @@ from autoscaler.simulator.answer import (
     UnneededNode,
 )
 
-_SERVED = ("Successful", "NotNeeded")
-"""Results of a scale-up that leave no pod without a node: those of ProvisioningRequests have found room."""
+_TONES = {Tone.GOOD: Style.FINE, Tone.BUSY: Style.BOLD, Tone.BAD: Style.BAD}
 _NAMES_SHOWN = 3
 _NODES_SHOWN = 20
 """Of more nodes that stay for one reason only some are named."""
@@ -64,34 +64,10 @@ def _inference(groups: Sequence[InferredGroup]) -> Table:
 
 
 def _headline(name: str, run_: RunAnswer) -> Styled:
-    text, style = _result(run_)
-    stuck = sum(len(pods.pods) for pods in run_.reasons.unschedulable)
-    if stuck:
-        text, style = f"{text}, {count(stuck, 'pod')} stuck", Style.BAD
-    return Styled(f"{name}, run {run_.run} at {run_.at}: {text}", style)
-
-
-def _result(run_: RunAnswer) -> tuple[str, Style]:
-    if run_.error or run_.scale_up_error:
-        return f"failed: {run_.error or run_.scale_up_error}", Style.BAD
-    bought = sum(change.increase for change in run_.scale_ups)
-    if bought and run_.pods_triggered_scale_up:
-        return f"{count(bought, 'new node')} for {count(len(run_.pods_triggered_scale_up), 'pod')}", Style.FINE
-    if bought:
-        return count(bought, "new node"), Style.FINE
-    if run_.end != "Complete":
-        return f"the pass ended early: {run_.end}", Style.WARNING
-    left = len(run_.pods_needing_scale_up)
-    if left and run_.scale_up_result not in _SERVED:
-        if run_.reasons.unschedulable and not run_.reasons.held:
-            return "no new nodes", Style.BAD
-        return f"no new nodes, {count(left, 'pod')} without one: {run_.scale_up_result}", Style.WARNING
-    gone = len(run_.deleted_empty) + len(run_.deleted_drain)
-    if gone:
-        return f"{count(gone, 'node')} removed", Style.FINE
-    unneeded = len(run_.unneeded_nodes)
-    more = f", {count(unneeded, 'node')} unneeded" if unneeded else ""
-    return f"no new nodes needed{more}", Style.FINE
+    begin = f"{name}, run {run_.run} at {run_.at}"
+    if run_.headline is None:
+        return Styled(begin, Style.BOLD)
+    return Styled(f"{begin}: {run_.headline.text}", _TONES[run_.headline.tone])
 
 
 def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
@@ -103,7 +79,7 @@ def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     largest_first = sorted(sizes, key=lambda name: (-sizes[name], name))
     yield Table(
         ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX"),
-        [(name, sizes[name], *_advice(by_workload[name][0])) for name in largest_first],
+        [(name, sizes[name], *_advice(by_workload[name][0], reasons.skipped_groups)) for name in largest_first],
         "Stuck: no node group can help these pods",
     )
     if wide:
@@ -128,26 +104,18 @@ def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     )
 
 
-def _advice(stuck: StuckPods) -> tuple[object, ...]:
+def _advice(stuck: StuckPods, skipped: Sequence[Skipped]) -> tuple[object, ...]:
     """Return cause, nearest miss and fix; where there was no advice, the first group is taken for the nearest."""
-    nearest = stuck.nearest
-    group, rejections = next(iter(stuck.rejected.items()), ("", []))
-    if nearest is not None:
-        group, rejections = nearest.groups[0], nearest.rejections
-    causes: list[str] = [rejection.reason for rejection in rejections]
-    # The figures say more than the message, which is the same for every pod.
-    missed = [rejection.detail or rejection.message for rejection in rejections]
-    if nearest is not None and nearest.skipped is not None:
-        causes.append(nearest.skipped.reason)
-        missed.append(_why(nearest.skipped.message, nearest.skipped.detail))
-    if not causes and stuck.remedy is not None:
-        causes.append(stuck.remedy.code)
-    cause = causes[0] if causes else ""
-    return Styled(cause, Style.BAD), f"{group}: {'; '.join(missed)}" if missed else group, _fix(stuck)
+    advice = stuck.advice
+    group = next(iter(stuck.rejected), None) if advice is None else advice.group
+    reasons = [*stuck.rejected.get(group or "", ()), *(skip for skip in skipped if skip.group == group)]
+    codes = ", ".join(dict.fromkeys(reason.reason for reason in reasons)) or ("" if advice is None else advice.code)
+    cause = codes if advice is None else advice.cause
+    return Styled(cause, Style.BAD), f"{group}: {codes}" if group else codes, _fix(stuck)
 
 
 def _fix(part: StuckPods | HeldPods) -> str:
-    return f"--explain pod/{part.pods[0]} tells" if part.remedy is None else part.remedy.text
+    return f"--explain pod/{part.pods[0]} tells" if part.advice is None else part.advice.fix
 
 
 def _purchases(run_: RunAnswer) -> Iterator[Table]:

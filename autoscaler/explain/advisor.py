@@ -101,7 +101,8 @@ def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
     miss = nearest_miss(pod, outcome.verdict, ended)
     cause = cause_of(pod, miss, ended)
     if not miss.remedies:
-        return Advice(code=outcome.verdict, cause=cause, fix="")
+        return Advice(code=outcome.verdict, cause=cause, fix="", group=miss.group)
     best = miss.remedies[0]
     waits = bool(best.changes) and all(isinstance(change, Wait) for change in best.changes)
-    return Advice(code=best.code, cause=cause, fix=best.text, waits=waits and best.code not in _ASKS_A_PERSON)
+    waits = waits and best.code not in _ASKS_A_PERSON
+    return Advice(code=best.code, cause=cause, fix=best.text, group=miss.group, waits=waits)

@@ -122,6 +122,7 @@ class NearestMiss(msgspec.Struct, frozen=True):
     remedies: list[Remedy]
     """The best one first."""
     rejections: tuple[Rejection, ...] = ()
+    group: str | None = None
 
 
 def nearest_miss(pod: Pod, outcome: str, ended: ExplainedPass) -> NearestMiss:
@@ -132,7 +133,7 @@ def nearest_miss(pod: Pod, outcome: str, ended: ExplainedPass) -> NearestMiss:
         misses = near_misses(ended.simulated, pod.cls, slice(0, ended.simulated.trial.count), _NODES_ASKED)
         cases = sorted(_group_cases(pod, ended), key=lambda case: case.order)
         remedies = shortlist(_remedies(pod, outcome, misses, cases, ended))
-        return NearestMiss(remedies, cases[0].miss.rejections if cases else ())
+        return NearestMiss(remedies, cases[0].miss.rejections, cases[0].group) if cases else NearestMiss(remedies)
 
 
 def _remedies(

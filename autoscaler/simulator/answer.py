@@ -6,8 +6,7 @@ sorted, wording is informative. `reasons` is ours: the same facts typed, pods of
 
 import msgspec
 
-from autoscaler.explain.answer import GroupSet
-from autoscaler.explain.remedies.remedy import Remedy
+from autoscaler.observe.status import Advice, Headline
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import (
     BlockingReason,
@@ -81,10 +80,8 @@ class StuckPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     owner: str
     pods: list[str]
     rejected: dict[str, list[Rejection]]
-    nearest: GroupSet | None = None
-    """The groups that come nearest."""
-    remedy: Remedy | None = None
-    """What would help the first pod."""
+    advice: Advice | None = None
+    """For the first pod."""
 
 
 class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -95,8 +92,8 @@ class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     pods: list[str]
     owners: list[str]
     """As for `WaitingPods`."""
-    remedy: Remedy | None = None
-    """What would help the first pod."""
+    advice: Advice | None = None
+    """For the first pod."""
 
 
 class StayingNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -185,6 +182,8 @@ class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     """RFC 3339."""
     end: str
     """Where the pass ended."""
+    headline: Headline | None = None
+    """What the pass means for the cluster, in a few sentences."""
     error: str = ""
     scale_up_error: str = ""
     pods_needing_scale_up: list[str] = []

@@ -11,6 +11,7 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
+from autoscaler.observe.status import Advice
 from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
 from autoscaler.sandbox.recorded_cloud import CloudCall, CloudVerb
 from autoscaler.scaledown.plan import Removal
@@ -81,7 +82,7 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
             for change in report.status_changes
             for condition in change.conditions
         ],
-        reasons=reasons(ended),
+        reasons=_reasons(ended),
         cost=_cost(report, targets),
         timings=dict(report.timings),
     )
@@ -176,8 +177,7 @@ def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
     return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
 
 
-def reasons(ended: EndedPass) -> Reasons:
-    """Return the typed reasons of a pass, without advice."""
+def _reasons(ended: EndedPass) -> Reasons:
     report = ended.report
     waiting: dict[Waiting, list[str]] = defaultdict(list)
     for key, reason in report.pods.waiting.items():
@@ -202,9 +202,17 @@ def reasons(ended: EndedPass) -> Reasons:
             for reason, keys in sorted(waiting.items())
         ],
         helped=[] if plan is None else _helped(plan, elsewhere),
-        unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
+        unschedulable=[]
+        if plan is None
+        else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere], report.advice),
         held=[
-            HeldPods(reason=why, detail=detail, pods=sorted(keys), owners=owners(keys))
+            HeldPods(
+                reason=why,
+                detail=detail,
+                pods=sorted(keys),
+                owners=owners(keys),
+                advice=next((statuses[key].advice for key in sorted(keys)), None),
+            )
             for (why, detail), keys in sorted(held.items())
         ],
         skipped_groups=[] if plan is None else list(plan.skipped),
@@ -251,12 +259,13 @@ def _helped(plan: ScaleUpPlan, elsewhere: Collection[str]) -> list[HelpedPods]:
     ]
 
 
-def _stuck(plan: ScaleUpPlan, stuck: Iterable[Pod]) -> list[StuckPods]:
+def _stuck(plan: ScaleUpPlan, stuck: Iterable[Pod], advice: Mapping[PodClass, Advice]) -> list[StuckPods]:
     return [
         StuckPods(
             owner=owner_of(cls),
             pods=_keys(pods),
             rejected={group: list(reasons) for group, reasons in plan.rejected.get(cls, {}).items()},
+            advice=advice.get(cls),
         )
         for cls, pods in _by_class(stuck).items()
     ]

@@ -13,11 +13,14 @@ from autoscaler.explain.answer import PlanExplanation
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.pass_ports import Advise, no_advice
+from autoscaler.observe.status import Headline, ProcessStatus, PublishedStatus
+from autoscaler.observe.summary import summarise
 from autoscaler.ports import EventType, Subject
 from autoscaler.recording.pass_file import PassOrigin, read_memory
 from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import PlanAnswer, Reasons, RunAnswer
+from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.answer_forms import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.recorded_answers import RecordedAnswers
@@ -48,12 +51,19 @@ def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) ->
 
 
 def play_and_advise(scenario: Scenario) -> PlanAnswer:
-    """Play as `play` does, and say of the first pods that get no node how near the nearest group is, and what helps."""
-    from autoscaler.simulator.advice import advised  # with all remedies, which a plan alone can spare
+    """Play as `play` does, and say what each pass means for the cluster, and what would help pods that are stuck."""
+    from autoscaler.explain.advisor import PodAdvisor  # with all remedies, which a plan alone can spare
 
-    reasons: list[Reasons] = []
-    answer = _play(ScenarioWorld(scenario), lambda run, ended: reasons.append(advised(ended)))
-    runs = [replace(run, reasons=reason) for run, reason in zip(answer.runs, reasons, strict=True)]
+    world = ScenarioWorld(scenario)
+    headlines: list[Headline | None] = []
+    process = ProcessStatus(identity=scenario.name, version="", started_at=world.clock.now().wall)
+    before = PublishedStatus(process=process)
+
+    def look(run: int, ended: EndedPass) -> None:
+        headlines.append(summarise(ended.report, before, number=run, rules=scenario.config.rules).headline)
+
+    answer = _play(world, look, advise=PodAdvisor(world.clock))
+    runs = [replace(run, headline=headline) for run, headline in zip(answer.runs, headlines, strict=True)]
     return replace(answer, runs=runs)
 
 
@@ -84,7 +94,10 @@ def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:
 
 
 def _play(
-    world: ScenarioWorld, look: Callable[[int, EndedPass], None], companions: Companions | None = None
+    world: ScenarioWorld,
+    look: Callable[[int, EndedPass], None],
+    companions: Companions | None = None,
+    advise: Advise = no_advice,
 ) -> PlanAnswer:
     """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
     scenario = world.scenario
@@ -94,7 +107,7 @@ def _play(
     config = scenario.config if origin is None else replace(scenario.config, scheduler=origin.scheduler)
     with VirtualExecutor(world.clock) as executor:
         answer_log = AnswerLog() if origin is None else ReplayedAnswers(origin.answers)
-        environment = _environment(world, executor, remote, answer_log, companions)
+        environment = replace(_environment(world, executor, remote, answer_log, companions), advise=advise)
         autoscaler = build_autoscaler(config, environment, scenario.interner)
         if origin is not None:
             autoscaler.memory = origin.remembered

@@ -35,7 +35,7 @@ def offered(*words: str) -> list[str]:
         pytest.param(("plan", "--expl"), ["--explain", WORDS], id="own options"),
         pytest.param(("plan", "--tie"), ["--tie-break", WORDS], id="flags beside own options"),
         pytest.param(("simulate", "--tie"), [WORDS], id="no flags where none are taken"),
-        pytest.param(("plan", "-o", ""), ["table", "json", "yaml", WORDS], id="choices of an option"),
+        pytest.param(("plan", "-o", ""), ["table", "wide", "json", "yaml", WORDS], id="choices of an option"),
         pytest.param(("plan", "--output=j"), ["json", WORDS], id="choices behind an equals sign"),
         pytest.param(("plan", "--tie-break", "s"), ["stable", WORDS], id="choices of a flag"),
         pytest.param(("run", "--dry-run="), ["true", "false", WORDS], id="values of a switch"),

@@ -59,12 +59,12 @@ def test_pods_of_one_workload_that_differ_are_one_row() -> None:
     answer = msgspec.json.decode((PLANS / "pending-pods.json").read_bytes(), type=PlanAnswer)
     (run,) = answer.runs
     (stuck,) = run.reasons.unschedulable
-    other = msgspec.structs.replace(stuck, pods=["default/monolith-2", "default/monolith-3"], remedy=None, nearest=None)
+    other = msgspec.structs.replace(stuck, pods=["default/monolith-2", "default/monolith-3"], advice=None)
     reasons = msgspec.structs.replace(run.reasons, unschedulable=[stuck, other])
     changed = msgspec.structs.replace(answer, runs=[msgspec.structs.replace(run, reasons=reasons)])
     lines = [line for block in plan_text(changed, wide=False) for line in laid_out(block, Terminal())]
     (row,) = (line for line in lines if "monolith" in line)
-    assert row.startswith("ReplicaSet default/monolith  3     NodeResourcesFit")
+    assert row.startswith("ReplicaSet default/monolith  3     needs 12 CPU")
 
 
 def test_a_node_is_in_one_table_only() -> None:
@@ -77,5 +77,5 @@ def test_a_node_is_in_one_table_only() -> None:
 def test_red_is_for_what_needs_a_person() -> None:
     stuck, quiet = (shown(name, Terminal(coloured=True)) for name in ("pending-pods", "consolidation"))
     assert stuck[0].startswith("\x1b[31m")
-    assert quiet[0].startswith("\x1b[32m")
-    assert "\x1b[31mNodeResourcesFit\x1b[0m" in "".join(stuck)
+    assert quiet[0].startswith("\x1b[1m")
+    assert any("\x1b[31mneeds 12 CPU" in line for line in stuck)
