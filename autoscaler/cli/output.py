@@ -38,13 +38,15 @@ class Colour(StrEnum):
     NEVER = "never"
 
 
+_WIDE = "; wide: a table that leaves nothing out"
 DATA_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] = DATA_FORMATS) -> None:
-    """Give a subcommand `-o` and `--color`: an `OutputFormat` in `args.output`, a `Colour` in `args.color`.
+    """Give a subcommand `-o` and, if it has tables, `--color`.
 
-    The first of `formats` is the default.
+    The answers are the `OutputFormat` in `args.output`, the first of `formats` by default, and the `Colour` in
+    `args.color`.
     """
     parser.add_argument(
         "-o",
@@ -53,8 +55,13 @@ def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] 
         choices=formats,
         default=formats[0],
         metavar="|".join(formats),
-        help=f"how to print the answer (default {formats[0]})",
+        help=f"how to print the answer (default {formats[0]}{_WIDE if OutputFormat.WIDE in formats else ''})",
     )
+    if OutputFormat.TABLE in formats:
+        _add_colour(parser)
+
+
+def _add_colour(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--color",
         type=Colour,

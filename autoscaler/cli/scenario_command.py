@@ -57,6 +57,5 @@ def _anonymous(path: str) -> dict[str, Any]:
 def _imported(args: argparse.Namespace) -> ScenarioFile:
     args.objects = args.dump
     imported = sources.imported(args)
-    for line in import_notes(imported):
-        print(line, file=sys.stderr)
+    output.show(import_notes(imported), out=sys.stderr)
     return publishable(imported.file)
