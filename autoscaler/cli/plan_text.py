@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+import msgspec
+
 from autoscaler.cli.table import Block, Style, Styled, Table
 from autoscaler.observe.figures import count, duration
 from autoscaler.observe.status import Tone
@@ -34,7 +36,7 @@ def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
         if run_.run:
             yield ""
         yield _headline(answer.name, run_)
-        tables = [*_stuck(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)]
+        tables = [*_without(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)]
         for table in tables:
             if table.rows:
                 yield ""
@@ -70,18 +72,34 @@ def _headline(name: str, run_: RunAnswer) -> Styled:
     return Styled(f"{begin}: {run_.headline.text}", _TONES[run_.headline.tone])
 
 
-def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
+class _Without(msgspec.Struct, frozen=True):
+    """Pods of one workload that get no node."""
+
+    workload: str
+    pods: int
+    cause: str
+    nearest_miss: str
+    fix: str
+    waits: bool = False
+    """Whether time alone helps."""
+
+    def row(self) -> tuple[object, ...]:
+        """Return the row of a table."""
+        style = Style.WARNING if self.waits else Style.BAD
+        return self.workload, self.pods, Styled(self.cause, style), self.nearest_miss, self.fix
+
+
+def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
+    """Yield the pods that get no node, a row for each workload: those that a person has to help, then the others."""
     reasons = run_.reasons
     by_workload: dict[str, list[StuckPods]] = defaultdict(list)
-    for stuck in reasons.unschedulable:
-        by_workload[stuck.owner or _names(stuck.pods)].append(stuck)
-    sizes = {name: sum(len(part.pods) for part in parts) for name, parts in by_workload.items()}
-    largest_first = sorted(sizes, key=lambda name: (-sizes[name], name))
-    yield Table(
-        ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX"),
-        [(name, sizes[name], *_advice(by_workload[name][0], reasons.skipped_groups)) for name in largest_first],
-        "Stuck: no node group can help these pods",
-    )
+    for part in reasons.unschedulable:
+        by_workload[part.owner or _names(part.pods)].append(part)
+    without = [_stuck(name, parts, reasons.skipped_groups) for name, parts in by_workload.items()]
+    without += [_held(name, pods, held) for held in reasons.held for name, pods in held.owners.items()]
+    without.sort(key=lambda part: (-part.pods, part.workload))
+    heads = ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX")
+    yield Table(heads, [part.row() for part in without if not part.waits], "Stuck pods")
     if wide:
         yield Table(
             ("WORKLOAD", "PODS", "GROUP", "REASON", "WHY"),
@@ -92,30 +110,29 @@ def _stuck(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
                 for group, rejections in part.rejected.items()
                 for rejection in rejections
             ],
-            "What each group has against them",
+            "What each group has against stuck pods",
         )
-    yield Table(
-        ("WORKLOAD", "PODS", "REASON", "WHY", "FIX"),
-        [
-            (_names(held.owners), len(held.pods), Styled(held.reason, Style.WARNING), held.detail, _fix(held))
-            for held in reasons.held
-        ],
-        "Pods that get no node now",
-    )
+    yield Table(heads, [part.row() for part in without if part.waits], "Pods that get no node yet")
 
 
-def _advice(stuck: StuckPods, skipped: Sequence[Skipped]) -> tuple[object, ...]:
-    """Return cause, nearest miss and fix; where there was no advice, the first group is taken for the nearest."""
-    advice = stuck.advice
-    group = next(iter(stuck.rejected), None) if advice is None else advice.group
-    reasons = [*stuck.rejected.get(group or "", ()), *(skip for skip in skipped if skip.group == group)]
-    codes = ", ".join(dict.fromkeys(reason.reason for reason in reasons)) or ("" if advice is None else advice.code)
-    cause = codes if advice is None else advice.cause
-    return Styled(cause, Style.BAD), f"{group}: {codes}" if group else codes, _fix(stuck)
+def _stuck(workload: str, parts: Sequence[StuckPods], skipped: Sequence[Skipped]) -> _Without:
+    """Return pods that no group takes; without advice, the first group is taken for the nearest."""
+    first, pods = parts[0], sum(len(part.pods) for part in parts)
+    advice = first.advice
+    group = next(iter(first.rejected), None) if advice is None else advice.group
+    reasons = [*first.rejected.get(group or "", ()), *(skip for skip in skipped if skip.group == group)]
+    codes = ", ".join(dict.fromkeys(reason.reason for reason in reasons))
+    if advice is None:
+        return _Without(workload, pods, codes, group or "", f"--explain pod/{first.pods[0]} tells")
+    nearest_miss = f"{group}: {codes or advice.code}" if group else advice.code
+    return _Without(workload, pods, advice.cause, nearest_miss, advice.fix, advice.waits)
 
 
-def _fix(part: StuckPods | HeldPods) -> str:
-    return f"--explain pod/{part.pods[0]} tells" if part.advice is None else part.advice.fix
+def _held(workload: str, pods: int, held: HeldPods) -> _Without:
+    advice = held.advice
+    if advice is None:
+        return _Without(workload, pods, held.detail, held.reason, "", waits=True)
+    return _Without(workload, pods, advice.cause, held.reason, advice.fix, advice.waits)
 
 
 def _purchases(run_: RunAnswer) -> Iterator[Table]:
@@ -144,7 +161,7 @@ def _waiting(run_: RunAnswer) -> Iterator[Table]:
     reasons = run_.reasons
     yield Table(
         ("WORKLOAD", "PODS", "REASON"),
-        [(_names(waiting.owners), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
+        [(_names(list(waiting.owners)), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
         "Pending pods that need no new node",
     )
     yield Table(

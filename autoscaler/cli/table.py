@@ -87,7 +87,10 @@ def laid_out(block: Block, terminal: Terminal) -> Iterator[str]:
     lines = [block.heads, *block.rows] if block.heads else block.rows
     texts = [[in_one_line(str(cell)) for cell in line] for line in lines]
     widths = _widths(texts, terminal.width)
-    cells = [[_wrapped(text, width) for text, width in zip(line, widths, strict=True)] for line in texts]
+    cells = [
+        [_wrapped(text, width, cut=number > 0 or not block.heads) for text, width in zip(line, widths, strict=True)]
+        for number, line in enumerate(texts)
+    ]
     if block.heads and not _readable(cells, widths, terminal.width):
         yield from laid_out(_facts(block), terminal)
         return
@@ -161,12 +164,15 @@ def _longest_name(column: Sequence[str]) -> int:
     return max((_width(cell) for cell in column if " " not in cell), default=0)
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a text: one word is cut in the middle, words of a sentence that are too long are broken."""
+def _wrapped(text: str, width: int, *, cut: bool = True) -> list[str]:
+    """Return the lines of a text: one word is cut in the middle, words of a sentence that are too long are broken.
+
+    `cut` is false for what is broken even if it is one word.
+    """
     if _width(text) <= width:
         return [text]
     words = text.split(" ")
-    if len(words) == 1:
+    if len(words) == 1 and cut:
         return [_cut(text, width)]
     indent = text[: len(text) - len(text.lstrip(" "))]
     room = max(width - len(indent), 1)

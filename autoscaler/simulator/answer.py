@@ -62,8 +62,8 @@ class WaitingPods(AnswerPart, frozen=True, kw_only=True):
 
     reason: Waiting
     pods: list[str]
-    owners: list[str]
-    """Their controllers; a pod without one stands for itself."""
+    owners: dict[str, int]
+    """How many of them each controller has; a pod without one stands for itself."""
 
 
 class HelpedPods(AnswerPart, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     detail: str
     pods: list[str]
-    owners: list[str]
+    owners: dict[str, int]
     """As for `WaitingPods`."""
     advice: Advice | None = None
     """For the first pod."""

@@ -1,7 +1,7 @@
 """Fills the forms of `simulator.answer` from a finished pass."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autoscaler.explain.answer import owner_of
@@ -193,8 +193,9 @@ def _reasons(ended: EndedPass) -> Reasons:
     stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.pods.unschedulable if pod.key in full))
     owner_by_pod = {} if report.view is None else {pod.key: owner_of(pod.cls) for pod in report.view.pending}
 
-    def owners(keys: Iterable[str]) -> list[str]:
-        return sorted({owner_by_pod.get(key) or key for key in keys})  # room that is kept free has pods of its own
+    def owners(keys: Iterable[str]) -> dict[str, int]:
+        # Room that is kept free has pods of its own, which have no owner.
+        return dict(sorted(Counter(owner_by_pod.get(key) or key for key in keys).items()))
 
     return Reasons(
         waiting=[

@@ -67,6 +67,20 @@ def test_pods_of_one_workload_that_differ_are_one_row() -> None:
     assert row.startswith("ReplicaSet default/monolith  3     needs 12 CPU")
 
 
+def test_pods_that_only_wait_are_not_among_those_that_are_stuck() -> None:
+    answer = msgspec.json.decode((PLANS / "too-few-nodes-allowed.json").read_bytes(), type=PlanAnswer)
+    (run,) = answer.runs
+    (held,) = run.reasons.held
+    assert held.advice is not None
+    waiting = msgspec.structs.replace(held, advice=msgspec.structs.replace(held.advice, waits=True))
+    reasons = msgspec.structs.replace(run.reasons, held=[waiting])
+    changed = msgspec.structs.replace(answer, runs=[msgspec.structs.replace(run, reasons=reasons)])
+    lines = [line for block in plan_text(changed, wide=False) for line in laid_out(block, Terminal())]
+    title = lines.index("Pods that get no node yet")
+    assert [line.split()[1] for line in lines[title + 2 : title + 4]] == ["default/web", "default/trainer"]
+    assert "monolith" in "".join(lines[:title])
+
+
 def test_a_node_is_in_one_table_only() -> None:
     answer = msgspec.json.decode((PLANS / "consolidation.json").read_bytes(), type=PlanAnswer)
     (run,) = answer.runs
