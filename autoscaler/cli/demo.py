@@ -13,7 +13,7 @@ import msgspec
 from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags
-from autoscaler.cli.output import OutputFormat
+from autoscaler.cli.output import Colour, OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.logs import LogFormat
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         finally:
             logs.unconfigure()
     if args.until_settled:
-        _print(progress, args.output)
+        _print(progress, args.output, args.color)
     return 0 if progress.settled or not args.until_settled else 1
 
 
@@ -101,9 +101,9 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _print(progress: DemoProgress, form: OutputFormat) -> None:
+def _print(progress: DemoProgress, form: OutputFormat, colour: Colour) -> None:
     if form is OutputFormat.TABLE:
-        output.write_records([msgspec.to_builtins(progress)], form)
+        output.write_records([msgspec.to_builtins(progress)], form, colour)
     else:
         output.write(output.to_json(progress, compact=True) if form is OutputFormat.JSON else output.to_yaml(progress))
 

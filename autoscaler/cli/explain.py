@@ -15,7 +15,7 @@ from autoscaler import logs
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.explanation_text import explanation_text
-from autoscaler.cli.output import OutputFormat
+from autoscaler.cli.output import Colour, OutputFormat
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, ConfigError
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         explanation = _asked(args.daemon, _targets(args.target, args.namespace or "default"))
     else:
         explanation = _of_cluster(args, config)
-    _write(explanation, args.output)
+    _write(explanation, args.output, args.color)
     return 0
 
 
@@ -106,8 +106,7 @@ def _planned(args: argparse.Namespace, targets: Sequence["ExplainTarget"]) -> Pl
     if args.scenario:
         return play_and_explain(sources.scenario_at(args.scenario, args.flags), targets)
     imported = sources.imported(args)
-    for line in import_notes(imported):
-        output.write(line, sys.stderr)
+    output.show(import_notes(imported), args.color, sys.stderr)
     return play_and_explain(imported.scenario, targets)
 
 
@@ -172,10 +171,10 @@ def _default_kubeconfig() -> str | None:
     return str(path) if path.exists() else None
 
 
-def _write(explanation: PlanExplanation, form: OutputFormat) -> None:
+def _write(explanation: PlanExplanation, form: OutputFormat, colour: Colour) -> None:
     if form is OutputFormat.JSON:
         output.write(output.to_json(explanation, compact=True))
     elif form is OutputFormat.YAML:
         output.write(output.to_yaml(explanation))
     else:
-        output.write("\n".join(explanation_text(explanation)))
+        output.show(explanation_text(explanation), colour)
