@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from autoscaler.explain.remedies import changes as c
-from tests.manifests import Json, a_budget
+from tests.manifests import Json, a_budget, named
 
 _STEP_S = 10.0
 """Of documents that name none."""
@@ -71,6 +71,17 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             meta = next(_pods(document, change.pod))["metadata"]
             budget = a_budget(1, name="added", namespace=meta.get("namespace", "default"), labels=meta["labels"])
             document.setdefault("podDisruptionBudgets", []).append(budget)
+        case c.CreateClaim():
+            _add_claim(document, change.claim)
+        case c.CreateStorageClass():
+            classes = document.setdefault("storageClasses", [])
+            classes.append(
+                {**named(change.name, ""), "provisioner": "csi", "volumeBindingMode": "WaitForFirstConsumer"}
+            )
+        case c.AddGroup():
+            added = copy.deepcopy(_group(document, change.like))
+            added["template"]["metadata"].setdefault("labels", {}).update(change.labels)
+            document["nodeGroups"].append({**added, "id": f"{change.like}-2", "targetSize": 0})
         case c.DeletePod():
             document["pods"] = [pod for pod in document["pods"] if key_of(pod) != change.pod]
         case c.Annotate():
@@ -90,6 +101,15 @@ def _apply_to_group(change: c.ResizeGroup | c.SetGroupOption, group: Json) -> No
             group["options"][change.option] = change.value
 
 
+def _add_claim(document: Json, key: str) -> None:
+    """Create a claim with a volume that can be used everywhere."""
+    namespace, _, name = key.partition("/")
+    claim = {**named(name, namespace, volumeName="made", storageClassName="std"), "status": {"phase": "Bound"}}
+    document.setdefault("persistentVolumeClaims", []).append(claim)
+    volume = named("made", "", storageClassName="std", claimRef={"name": name, "namespace": namespace})
+    document.setdefault("persistentVolumes", []).append(volume)
+
+
 def _step_s(document: Json) -> float:
     return float(str(document.get("step", _STEP_S)).removesuffix("s"))
 
@@ -103,7 +123,7 @@ def _annotate(one: Json, change: c.Annotate) -> None:
 
 
 def _apply_to_pod(
-    change: c.LimitRequest | c.AddToleration | c.DropFromPod | c.AllowSkew | c.SetPriority, pod: Json
+    change: c.LimitRequest | c.AddToleration | c.DropFromPod | c.SelectLabel | c.AllowSkew | c.SetPriority, pod: Json
 ) -> None:
     spec = pod["spec"]
     match change:
@@ -113,6 +133,8 @@ def _apply_to_pod(
         case c.AddToleration():
             toleration = {"key": change.key, "operator": "Equal", "value": change.value, "effect": change.effect}
             spec["tolerations"] = [*spec.get("tolerations", []), toleration]
+        case c.SelectLabel():
+            _select(change, spec)
         case c.SetPriority():
             spec["priority"] = change.priority
         case c.AllowSkew():
@@ -121,6 +143,18 @@ def _apply_to_pod(
                     one["maxSkew"] = change.max_skew
         case c.DropFromPod():
             _drop(change, pod, spec)
+
+
+def _select(change: c.SelectLabel, spec: Json) -> None:
+    if change.field is c.PodField.NODE_SELECTOR:
+        del spec["nodeSelector"][change.wrong_key]
+        spec["nodeSelector"][change.key] = change.value
+        return
+    required = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    for term in required["nodeSelectorTerms"]:
+        for one in term["matchExpressions"]:
+            if one["key"] == change.wrong_key and change.wrong_value in one["values"]:
+                one.update(key=change.key, values=[change.value])
 
 
 def _drop(change: c.DropFromPod, pod: Json, spec: Json) -> None:
@@ -135,8 +169,6 @@ def _drop(change: c.DropFromPod, pod: Json, spec: Json) -> None:
         case c.PodField.HOST_PORTS:
             for container in spec["containers"]:
                 container.pop("ports", None)
-        case c.PodField.VOLUMES:
-            spec["volumes"] = [one for one in spec["volumes"] if "persistentVolumeClaim" not in one]
         case c.PodField.RESOURCE_CLAIMS:
             spec.pop("resourceClaims")
         case c.PodField.SCHEDULING_GATES:

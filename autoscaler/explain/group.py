@@ -18,9 +18,10 @@ from autoscaler.explain.answer import (
 from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.options import offers
 from autoscaler.explain.pod import left_out
+from autoscaler.explain.remedies.effort import shortlist
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, paused
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
-from autoscaler.explain.remedies.pods import into_group, shortlist
+from autoscaler.explain.remedies.pods import into_group
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
 from autoscaler.explain.remedies.waiting import waiting_remedies
 from autoscaler.objects.meta import rfc3339
@@ -130,8 +131,9 @@ def _fitting(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Iterator
     remedies = [fits for pod in pods if (fits := into_group(pod, group_id, None, ended)) is not None]
     yield from sorted(remedies, key=lambda fits: len(fits.changes))
     if not remedies:
-        text = "no pod can be changed so that it fits; none needs such a node"
-        yield remedy(next(iter(plan.rejected.values()))[group_id][0].reason, CulpritKind.GROUP, group_id, text)
+        reason = next(iter(plan.rejected.values()))[group_id][0].reason
+        text = "Nothing to do: no pod that waits needs such nodes."
+        yield remedy(reason, (CulpritKind.GROUP, group_id), text, cause="suits no pod that waits")
 
 
 def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
@@ -139,8 +141,8 @@ def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
     first = next(round_ for round_ in plan.rounds if any(option.group.id == group_id for option in round_.options))
     if first.chosen is None or first.chosen.group.id != group_id:
         return chosen_instead(group_id, first.options, ended.config)
-    text = "limits allow none of its nodes now; that is tried again"
-    return held_back(ended) or next_pass(PodVerdict.NEXT_PASS, text, ended)
+    cause = "was chosen, and limits allow none of its nodes now"
+    return held_back(ended) or next_pass(PodVerdict.NEXT_PASS, cause, ended)
 
 
 def _unasked(ended: ExplainedPass) -> Iterator[Remedy]:

@@ -4,8 +4,8 @@ import msgspec
 
 from autoscaler.explain.answer import ExplainedReplacement, NodeExplanation, NodeVerdict
 from autoscaler.explain.explained_pass import ExplainedPass
+from autoscaler.explain.remedies.effort import shortlist
 from autoscaler.explain.remedies.nodes import NodeCase, node_remedies
-from autoscaler.explain.remedies.pods import shortlist
 from autoscaler.explain.time_left import time_left_s, unneeded_since
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node

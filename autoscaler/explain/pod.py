@@ -8,7 +8,8 @@ import msgspec
 from autoscaler.explain.answer import EXAMPLES, GroupFate, GroupSet, LeftOut, NodeSet, PodExplanation
 from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.options import offers
-from autoscaler.explain.remedies.pods import Reach, beyond, shortlist, unschedulable_remedies
+from autoscaler.explain.remedies.effort import shortlist
+from autoscaler.explain.remedies.pods import Reach, beyond, unschedulable_remedies
 from autoscaler.explain.remedies.remedy import Remedy
 from autoscaler.explain.remedies.waiting import waiting_remedies
 from autoscaler.objects import quantity

@@ -67,3 +67,23 @@ def figure(resource: str, value: int, *, up: bool = False) -> str:
     scale = 1000 if resource == CPU else _GIB if resource in _UNITS else 1
     hundredths = -(-value * 100 // scale) if up else value * 100 // scale
     return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
+
+
+_CONSISTENT = {CPU: 1000, MEMORY: 1024**3, EPHEMERAL_STORAGE: 1024**3}
+"""The one unit in which people read amounts of a resource: cores and Gi."""
+
+
+def readable(resource: str, value: int, *, up: bool = False) -> str:
+    """Return an amount for people, always in the same unit: `7.4`, `0.05`, `6.2Gi`, `0.5Gi`.
+
+    It is rounded down (or `up`) to a tenth, and small amounts to two digits that count.
+    """
+    unit = _CONSISTENT.get(resource)
+    if unit is None:
+        return str(value)
+    size = 10
+    while 0 < value * size < 10 * unit and size < 1000:
+        size *= 10
+    parts = -(-value * size // unit) if up else value * size // unit
+    number = f"{parts / size:.{len(str(size)) - 1}f}".rstrip("0").rstrip(".")
+    return number if resource == CPU else f"{number}Gi"

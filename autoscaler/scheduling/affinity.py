@@ -123,11 +123,15 @@ class AvoidGuard:
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
+        tally = self.refusing(position)
+        if tally is None:
+            return None
+        return Rejection(NoFit.POD_AFFINITY, self._message, f"{self._detail} in this domain of {tally.key}")
+
+    def refusing(self, position: int) -> DomainTally | None:
+        """Return the tally of the pods that keep the class off a node."""
         window = slice(position, position + 1)
-        for tally in self._tallies():
-            if tally.at(window)[0] > 0:
-                return Rejection(NoFit.POD_AFFINITY, self._message, f"{self._detail} in this domain of {tally.key}")
-        return None
+        return next((tally for tally in self._tallies() if tally.at(window)[0] > 0), None)
 
 
 class AntiAffinityOfOthers:

@@ -5,6 +5,7 @@ looked at.
 """
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 
 import msgspec
 import numpy as np
@@ -88,36 +89,66 @@ def binding_demands(cls: PodClass, related: Related) -> list[NodeRequirement]:
     return demands
 
 
+class ClaimFault(StrEnum):
+    """What may be wrong with a claim on every node."""
+
+    MISSING = "missing"
+    NOT_MADE_YET = "not made yet"
+    """The ephemeral volume controller is to create it."""
+    UNDECODED = "undecoded"
+    LOST = "lost"
+    LEAVING = "leaving"
+    VOLUME_MISSING = "volume missing"
+    UNBOUND = "unbound"
+
+
+class FaultyClaim(msgspec.Struct, frozen=True):
+    """A claim that no node can serve; `words` are the scheduler's."""
+
+    name: str
+    fault: ClaimFault
+    words: str
+
+
 def claim_obstacle(cls: PodClass, related: Related) -> str | None:
     """Return what is wrong with the first claim that no node can serve, in the scheduler's words; None: nothing is."""
+    first = next(faulty_claims(cls, related), None)
+    return None if first is None else first.words
+
+
+def faulty_claims(cls: PodClass, related: Related) -> Iterator[FaultyClaim]:
+    """Yield the claims of a class that no node can serve."""
     ephemeral = sum(1 for volume in cls.volumes if volume.ephemeral is not None)
     for number, name in enumerate(cls.claims):
         claim = related.claims.get(f"{cls.namespace}/{name}")
         made_for_pod = number >= len(cls.claims) - ephemeral
-        if (obstacle := _obstacle(name, claim, related, made_for_pod=made_for_pod)) is not None:
-            return obstacle
-    return None
+        found = _fault(name, claim, related, made_for_pod=made_for_pod)
+        if found is not None:
+            yield FaultyClaim(name, *found)
 
 
-def _obstacle(name: str, claim: PersistentVolumeClaim | None, related: Related, *, made_for_pod: bool) -> str | None:
-    """Return what is wrong with a claim on every node."""
+def _fault(
+    name: str, claim: PersistentVolumeClaim | None, related: Related, *, made_for_pod: bool
+) -> tuple[ClaimFault, str] | None:
     if claim is None:
         if made_for_pod:
-            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
-        return f'persistentvolumeclaim "{name}" not found'
+            words = f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+            return ClaimFault.NOT_MADE_YET, words
+        return ClaimFault.MISSING, f'persistentvolumeclaim "{name}" not found'
+    volume = claim.spec.volume_name
     if UNDECODED in claim.metadata.annotations:
-        return f'persistentvolumeclaim "{name}" cannot be decoded'
+        return ClaimFault.UNDECODED, f'persistentvolumeclaim "{name}" cannot be decoded'
     if claim.status.phase == "Lost":
-        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
+        return ClaimFault.LOST, f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
     if claim.metadata.deletion_timestamp is not None:
-        return f'persistentvolumeclaim "{name}" is being deleted'
+        return ClaimFault.LEAVING, f'persistentvolumeclaim "{name}" is being deleted'
     if claim.bound:
-        if claim.spec.volume_name not in related.volumes:
-            return f'persistentvolume "{claim.spec.volume_name}" not found'
+        if volume not in related.volumes:
+            return ClaimFault.VOLUME_MISSING, f'persistentvolume "{volume}" not found'
         return None
     storage = related.storage_classes.get(claim.storage_class)
-    if claim.spec.volume_name or storage is None or storage.volume_binding_mode != _WAITS:
-        return "pod has unbound immediate PersistentVolumeClaims"
+    if volume or storage is None or storage.volume_binding_mode != _WAITS:
+        return ClaimFault.UNBOUND, "pod has unbound immediate PersistentVolumeClaims"
     return None
 
 

@@ -47,10 +47,10 @@ def shortages(cls: PodClass, free: Requests, profile: Profile, resizing: Request
     for resource, needed in cls.requests.items():
         left = free.get(resource, 0)
         if needed > 0 and needed > left and not profile.ignores(resource):
-            need, have = quantity.text(resource, needed), quantity.text(resource, max(left, 0))
+            need, have = quantity.readable(resource, needed, up=True), quantity.readable(resource, max(left, 0))
             detail = f"needs {need} {resource}, {have} free"
             if (held := resizing.get(resource, 0)) > 0:
-                detail += f", {quantity.text(resource, held)} held until resizes of pods there are finished"
+                detail += f", {quantity.readable(resource, held)} held until resizes of pods there are finished"
             yield Rejection(NoFit.RESOURCES, f"Insufficient {resource}", detail)
 
 

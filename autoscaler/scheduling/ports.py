@@ -49,12 +49,16 @@ class PortGuard:
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
-        held = _by_number(port for cls in self._trial.classes_on(position) for port in cls.host_ports)
-        clash = next((port for port in self._cls.host_ports if _taken(port, held)), None)
+        clash = self.clash(position)
         if clash is None:
             return None
         message = "node(s) didn't have free ports for the requested pod ports"
         return Rejection(NoFit.PORTS, message, f"host port {clash.port}/{clash.protocol} is taken")
+
+    def clash(self, position: int) -> HostPort | None:
+        """Return the first port of the class that a pod on the node holds."""
+        held = _by_number(port for cls in self._trial.classes_on(position) for port in cls.host_ports)
+        return next((port for port in self._cls.host_ports if _taken(port, held)), None)
 
     def affects_other_nodes(self, cls: PodClass) -> bool:
         """Ports are taken on one node only; see `placement.Guard`."""

@@ -14,7 +14,7 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
 from autoscaler.scheduling.class_selection import having
-from autoscaler.scheduling.domains import DomainTallies
+from autoscaler.scheduling.domains import DomainTallies, DomainTally
 from autoscaler.scheduling.index_keys import claim_key, disk_key, disks_of
 from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.profile import Profile
@@ -52,13 +52,14 @@ class RestrictionGuard:
         return not self._exclusive.isdisjoint(_claim_keys(other))
 
     @property
-    def _in_use(self) -> bool:
-        return self._users is not None and self._users.total > 0
+    def users(self) -> DomainTally | None:
+        """The pods that use claims which only one pod may use; None where there are none."""
+        return self._users if self._users is not None and self._users.total > 0 else None
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
         size = window.stop - window.start
-        if self._in_use:
+        if self.users is not None:
             return np.zeros(size, dtype=np.bool_)
         if self._clashing is None:
             return np.ones(size, dtype=np.bool_)
@@ -77,7 +78,7 @@ class RestrictionGuard:
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
-        if self._in_use:
+        if self.users is not None:
             message = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             detail = f"another pod uses {', '.join(sorted(self._exclusive))}"
             return Rejection(NoFit.VOLUME_RESTRICTIONS, message, detail)

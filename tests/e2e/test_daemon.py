@@ -94,7 +94,7 @@ def test_the_api_explains_what_a_replay_of_the_pass_explains(kwok: Sandbox, tmp_
         until(is_hopeless, "a pass finds that no group fits")
         until(same_pass, "a pass is recorded and explained")
     assert answer["notExplained"] is None
-    assert "cpu request ≤" in answer["explanation"]["remedy"]["text"]
+    assert "CPU request from" in answer["explanation"]["remedy"]["text"]
     words = ("plan", "--scenario", str(recording), "--explain", f"pod/{pod}", "-o", "json")
     with Process(tmp_path, *words, name="plan") as plan:
         assert plan.end() == 0, plan.err

@@ -14,10 +14,13 @@ from autoscaler.explain.remedies.changes import (
     DeletePod,
     Scale,
     SetFlag,
-    spelled,
+    sentence,
+    told,
 )
 from autoscaler.explain.remedies.filters import changes_to_fit
+from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.remedy import Culprit, CulpritKind, Remedy, remedy
+from autoscaler.explain.remedies.spot import Spot
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
 from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scaledown.arrivals import arrived
@@ -82,17 +85,18 @@ class _Unblocking(msgspec.Struct, frozen=True):
 
 
 def _unblock_rule(reason: BlockingReason, detail: str, pod: Pod, context: DrainContext) -> Iterator[Remedy]:
-    unblock = _UNBLOCK.get(reason)
+    unblock, cause = _UNBLOCK.get(reason), f"is kept by pod {pod.key}: {detail}"
     if unblock is None:
-        text = f"pod {pod.key} keeps it: {detail}"
-        yield remedy(reason, CulpritKind.POD, pod.key, text)
+        text = f"Correct pod {pod.key}, or move it by hand."
+        yield remedy(reason, (CulpritKind.POD, pod.key), text, cause=cause)
         return
     unblocking = unblock(pod, context)
-    kind, name, change = unblocking.culprit.kind, unblocking.culprit.name, unblocking.change
-    yield remedy(reason, kind, name, f"pod {pod.key} ({detail}) may go once {change}", [change])
+    culprit = unblocking.culprit.kind, unblocking.culprit.name
+    text = sentence(told([unblocking.change]) + _LOSSES.get(reason, ""))
+    yield remedy(reason, culprit, text, [unblocking.change], cause)
     flag = _FLAGS.get(reason)
     if flag is not None and not (reason is BlockingReason.NOT_REPLICATED and pod.cls.owner is None):
-        yield remedy(reason, kind, name, f"pod {pod.key} may go with {flag}", [flag])
+        yield by_change(reason, culprit, flag, cause)
 
 
 def _own(pod: Pod, change: AnyChange) -> _Unblocking:
@@ -129,6 +133,12 @@ _UNBLOCK: Mapping[BlockingReason, Callable[[Pod, DrainContext], _Unblocking]] = 
     BlockingReason.BUDGET: _wider_budget,
 }
 """A pod that cannot be decoded is not among them: nobody knows what would let it go."""
+
+_LOSSES = {
+    BlockingReason.NOT_REPLICATED: ", or run it under a controller; without one it does not come back",
+    BlockingReason.LOCAL_STORAGE: " if the data may be lost",
+}
+"""What goes with the pod."""
 
 _FLAGS = {
     BlockingReason.CONTROLLER_NOT_FOUND: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
@@ -181,13 +191,13 @@ def _moves(verdict: DrainVerdict) -> bool:
 def _room_for(pod: Pod, ended: ExplainedPass, among: Mask) -> Remedy:
     """Return what the nearest other node would need for the pod."""
     placer, code = ended.simulated, UnremovableReason.NO_PLACE
+    cause = f"is kept by pod {pod.key}, which finds no room elsewhere"
     misses = near_misses(placer, pod.cls, slice(0, placer.trial.base))
     nearest = [position for miss in misses for position in miss.positions if among[position]]
     for position in nearest[:_NEAREST]:
-        changes = changes_to_fit(placer, pod, position)
+        changes = changes_to_fit(Spot(ended, pod, position))
         if changes:
-            node = placer.trial.name(position)
-            text = f"pod {pod.key} finds room on node {node} if {spelled(changes)}"
-            return remedy(code, CulpritKind.POD, pod.key, text, changes)
-    text = f"pod {pod.key} fits only on nodes that are also being removed, or on none; add a suitable node"
-    return remedy(code, CulpritKind.POD, pod.key, text)
+            text = sentence(f"{told(changes)} so that node {placer.trial.name(position)} takes it")
+            return remedy(code, (CulpritKind.POD, pod.key), text, changes, cause)
+    text = f"Add a node that takes pod {pod.key}; the others do not, or are to go too."
+    return remedy(code, (CulpritKind.POD, pod.key), text, cause=cause)

@@ -9,117 +9,147 @@ from autoscaler.explain.remedies.changes import (
     AddToleration,
     AllowSkew,
     AnyChange,
+    DeletePod,
     DropFromPod,
     LimitRequest,
     PodField,
+    SelectLabel,
     SetFlag,
     Uncordon,
+    once,
 )
+from autoscaler.explain.remedies.labels import corrected, corrections
+from autoscaler.explain.remedies.spot import Spot, counted_pod
+from autoscaler.explain.remedies.storage import storage_changes
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches
+from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.affinity import AffinityGuard, AvoidGuard
-from autoscaler.scheduling.placement import Guard, Placer
+from autoscaler.scheduling.placement import Guard
 from autoscaler.scheduling.topology import SpreadGuard
+from autoscaler.scheduling.volumes import RestrictionGuard
 
 
-def changes_to_fit(placer: Placer, pod: Pod, position: int) -> tuple[AnyChange, ...] | None:
+def changes_to_fit(spot: Spot) -> tuple[AnyChange, ...] | None:
     """Return all that must change for the node to take the pod; None where changing the pod cannot help."""
     changes: list[AnyChange] = []
-    for reason in dict.fromkeys(rejection.reason for rejection in placer.why(pod.cls, position)):
+    for reason in dict.fromkeys(rejection.reason for rejection in spot.placer.why(spot.cls, spot.position)):
         removing = _REMOVING.get(reason)
-        needed = () if removing is None else tuple(removing(placer, pod, position))
+        needed = () if removing is None else tuple(removing(spot))
         if not needed:
             return None
         changes.extend(needed)
-    return tuple(dict.fromkeys(changes))
+    return tuple(once(changes))
 
 
-def _unschedulable(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    if placer.trial.template(position) is None:
-        yield Uncordon(node=placer.trial.node(position).name)
+def _unschedulable(spot: Spot) -> Iterator[AnyChange]:
+    if spot.group is None:
+        yield Uncordon(node=spot.node.name)
     else:
         yield SetFlag(flag="scale-from-unschedulable", value="true")
 
 
 def _dropping(field: PodField) -> "_Removing":
-    return lambda placer, pod, position: iter((DropFromPod(pod=pod.key, field=field),))
+    return lambda spot: iter((DropFromPod(pod=spot.pod.key, field=field),))
 
 
-def _tolerations(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    for taint in placer.trial.node(position).taints:
-        if not pod.cls.tolerates(taint):
-            yield AddToleration(pod=pod.key, key=taint.key, value=taint.value, effect=taint.effect)
+def _tolerations(spot: Spot) -> Iterator[AnyChange]:
+    for taint in spot.node.taints:
+        if not spot.cls.tolerates(taint):
+            yield AddToleration(pod=spot.pod.key, key=taint.key, value=taint.value, effect=taint.effect)
 
 
-def _selection(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    cls, node = pod.cls, placer.trial.node(position)
+def _selection(spot: Spot) -> Iterator[AnyChange]:
+    """Yield how selector and affinity match: labels that were probably meant, and for all others that they go."""
+    cls, node, meant = spot.cls, spot.node, tuple(corrections(spot))
+    by_selector = {change.wrong_key: change for change in meant if change.field is PodField.NODE_SELECTOR}
     for key, value in cls.node_selector.items():
         if node.labels.get(key) != value:
-            yield DropFromPod(pod=pod.key, field=PodField.NODE_SELECTOR, key=key)
-    if cls.node_affinity is not None and not selector_matches(cls.node_affinity, node.labels, node.name):
-        yield DropFromPod(pod=pod.key, field=PodField.NODE_AFFINITY)
-
-
-def _requests(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    """Yield the largest requests that fit; nothing where there is no pod slot left."""
-    trial, rows = placer.trial, placer.trial.vocabulary.rows
-    if int(trial.free[rows[quantity.PODS], position]) < 1:
+            gone = DropFromPod(pod=spot.pod.key, field=PodField.NODE_SELECTOR, key=key)
+            yield by_selector.get(key, gone)
+    if cls.node_affinity is None or selector_matches(cls.node_affinity, node.labels, node.name):
         return
-    for resource, amount in pod.cls.requests.items():
-        free = max(0, int(trial.free[rows[resource], position])) if resource in rows else 0
-        if amount > free and not placer.profile.ignores(resource):
-            yield LimitRequest(pod=pod.key, resource=resource, at_most=quantity.text(resource, free))
+    by_affinity: list[SelectLabel] = [change for change in meant if change.field is PodField.NODE_AFFINITY]
+    if by_affinity and selector_matches(corrected(cls.node_affinity, by_affinity), node.labels, node.name):
+        yield from by_affinity
+    else:
+        yield DropFromPod(pod=spot.pod.key, field=PodField.NODE_AFFINITY)
 
 
-def _spread(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    guards = list(_refusing(NoFit.SPREAD, placer, pod, position))
-    own = [guard for guard in guards if isinstance(guard, SpreadGuard) and guard.constraint in pod.cls.spread]
+def _requests(spot: Spot) -> Iterator[AnyChange]:
+    """Yield the largest requests that fit; nothing where there is no pod slot left."""
+    if spot.free(quantity.PODS) < 1:
+        return
+    for resource, amount in spot.cls.requests.items():
+        free = spot.free(resource)
+        if amount > free and not spot.placer.profile.ignores(resource):
+            at_most, requested = quantity.text(resource, free), quantity.text(resource, amount)
+            yield LimitRequest(pod=spot.pod.key, resource=resource, at_most=at_most, requested=requested)
+
+
+def _spread(spot: Spot) -> Iterator[AnyChange]:
+    guards = list(refusing(NoFit.SPREAD, spot))
+    own = [guard for guard in guards if isinstance(guard, SpreadGuard) and guard.constraint in spot.cls.spread]
     if len(own) == len(guards):
-        yield from (_allow_skew(guard, pod, position) for guard in own)
+        yield from (_allow_skew(guard, spot) for guard in own)
 
 
-def _allow_skew(guard: SpreadGuard, pod: Pod, position: int) -> AnyChange:
-    key = guard.constraint.topology_key
+def _allow_skew(guard: SpreadGuard, spot: Spot) -> AnyChange:
+    key, position = guard.constraint.topology_key, spot.position
     if not guard.tally.has_key(slice(position, position + 1))[0]:
-        return DropFromPod(pod=pod.key, field=PodField.SPREAD, key=key)
-    return AllowSkew(pod=pod.key, topology_key=key, max_skew=guard.skew(position))
+        return DropFromPod(pod=spot.pod.key, field=PodField.SPREAD, key=key)
+    return AllowSkew(pod=spot.pod.key, topology_key=key, max_skew=guard.skew(position))
 
 
-def _pod_affinity(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
-    changes: list[AnyChange] = []
-    for guard in _refusing(NoFit.POD_AFFINITY, placer, pod, position):
+def _pod_affinity(spot: Spot) -> Iterator[AnyChange]:
+    near: list[AnyChange] = []
+    avoiding: list[Pod | None] = []
+    for guard in refusing(NoFit.POD_AFFINITY, spot):
         match guard:
             case AffinityGuard():
-                changes.append(DropFromPod(pod=pod.key, field=PodField.POD_AFFINITY))
+                near.append(DropFromPod(pod=spot.pod.key, field=PodField.POD_AFFINITY))
             case AvoidGuard():
-                others = None if guard.others is None else [_pod_of(placer, cls) for cls in guard.others.owners()]
-                keys = [pod.key] if others is None else others
-                changes.extend(DropFromPod(pod=key, field=PodField.POD_ANTI_AFFINITY) for key in keys if key)
-                if None in keys:
-                    return
-            case _:
-                return
-    yield from changes
+                classes = (spot.cls,) if guard.others is None else guard.others.owners()
+                avoiding.extend(_pod_of(spot, cls) for cls in classes)
+    by_owner: dict[tuple[str, OwnerReference | str], Pod] = {}
+    for pod in avoiding:
+        if pod is None:
+            return
+        by_owner.setdefault((pod.namespace, pod.cls.owner or pod.name), pod)
+    yield from near
+    yield from (DropFromPod(pod=pod.key, field=PodField.POD_ANTI_AFFINITY) for pod in by_owner.values())
 
 
-def _refusing(reason: NoFit, placer: Placer, pod: Pod, position: int) -> Iterator[Guard]:
+def _restrictions(spot: Spot) -> Iterator[AnyChange]:
+    """Yield that the pod goes which uses a claim that only one may use."""
+    for guard in refusing(NoFit.VOLUME_RESTRICTIONS, spot):
+        users = guard.users if isinstance(guard, RestrictionGuard) else None
+        user = None if users is None else counted_pod(spot, users, anywhere=True)
+        if user is None:
+            return
+        yield DeletePod(pod=user.key)
+
+
+def refusing(reason: NoFit, spot: Spot) -> Iterator[Guard]:
     """Yield the guards that keep the pod off the node for this reason."""
-    for guard in placer.guards(pod.cls):
-        rejection = guard.why(position)
+    for guard in spot.placer.guards(spot.cls):
+        rejection = guard.why(spot.position)
         if rejection is not None and rejection.reason is reason:
             yield guard
 
 
-def _pod_of(placer: Placer, cls: PodClass) -> str | None:
-    """Return the key of a pod of the class, running or pending."""
-    view = placer.trial.view
+def _pod_of(spot: Spot, cls: PodClass) -> Pod | None:
+    """Return a pod of the class, running or pending."""
+    view = spot.ended.view
+    if cls == spot.cls:
+        return spot.pod
     running = (pod for pods in view.pods for pod in pods)
-    return next((pod.key for pod in (*running, *view.pending) if pod.cls is cls), None)
+    return next((pod for pod in (*view.pending, *running) if pod.cls is cls), None)
 
 
-_Removing = Callable[[Placer, Pod, int], Iterator[AnyChange]]
+_Removing = Callable[[Spot], Iterator[AnyChange]]
 
 _REMOVING: Mapping[NoFit, _Removing] = {
     NoFit.UNSCHEDULABLE: _unschedulable,
@@ -131,9 +161,7 @@ _REMOVING: Mapping[NoFit, _Removing] = {
     NoFit.DEVICES: _dropping(PodField.RESOURCE_CLAIMS),
     NoFit.SPREAD: _spread,
     NoFit.POD_AFFINITY: _pod_affinity,
-    NoFit.VOLUME_RESTRICTIONS: _dropping(PodField.VOLUMES),
-    NoFit.VOLUME_LIMITS: _dropping(PodField.VOLUMES),
-    NoFit.VOLUME_BINDING: _dropping(PodField.VOLUMES),
-    NoFit.VOLUME_ZONE: _dropping(PodField.VOLUMES),
+    NoFit.VOLUME_RESTRICTIONS: _restrictions,
+    NoFit.VOLUME_BINDING: storage_changes,
 }
 """What removes everything that one filter has against the pod; nothing is yielded where something remains."""

@@ -5,7 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from autoscaler.config.scaleup import ResourceLimits, TieBreak
 from autoscaler.config.tree import Config
 from autoscaler.explain.explained_pass import ExplainedPass
-from autoscaler.explain.remedies.changes import AnyChange, RankFirst, ResizeGroup, SetFlag, Wait, spelled
+from autoscaler.explain.remedies.changes import (
+    AnyChange,
+    RankFirst,
+    ResizeGroup,
+    SetFlag,
+    Wait,
+    joined,
+    sentence,
+    told,
+)
 from autoscaler.explain.remedies.remedy import CulpritKind, Remedy, remedy
 from autoscaler.loop.buying import counted_nodes
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Skip, Skipped
@@ -26,13 +35,14 @@ MAX_NODES = "max-nodes-total"
 def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
     """Return what would let a group grow that was not considered."""
     group, reason = ended.view.groups.by_id[skipped.group], skipped.reason
+    named = f"group {group.id}"
     match reason:
         case Skip.BACKED_OFF:
             return paused(reason, group.id, ended, skipped.detail)
         case Skip.MAX_SIZE:
             target = ended.registry.targets.get(group.id, group.target_size)
-            change = ResizeGroup(group=group.id, max=target + 1)
-            return remedy(reason, CulpritKind.GROUP, group.id, f"it grows once {change}", [change])
+            cause = f"{named} is at its maximum size of {group.max_size}"
+            return by_change(reason, _of(group.id), ResizeGroup(group=group.id, max=target + 1), cause)
         case Skip.LIMIT:
             return _limited(group, ended)
         case Skip.ATOMIC_LIMIT:
@@ -40,19 +50,30 @@ def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
         case Skip.NOT_READY:
             return _unhealthy(group, ended)
         case Skip.NO_TEMPLATE:
-            text = "it grows once the provider describes its nodes, or it has one"
-            return remedy(reason, CulpritKind.GROUP, group.id, text)
+            text = f"Describe the nodes of {named} to the autoscaler as its provider asks, or start one node by hand."
+            return remedy(reason, _of(group.id), text, cause=f"nobody knows what a new node of {named} is like")
 
 
 def paused(code: str, group_id: str, ended: ExplainedPass, error: str) -> Remedy:
     """Return how long a group that failed is left alone."""
     pause = backed_off(ended.memory.registry.backoffs, group_id, ended.report.now)
+    said = error or ("" if pause is None else pause.error.code)
+    cause = f"group {group_id} could not grow" + (f" ({said})" if said else "")
     if pause is None:
-        text = f"it grows once the cloud delivers: {error or 'no reason given'}"
-        return remedy(code, CulpritKind.GROUP, group_id, text)
+        text = f"Clear what the provider reports; group {group_id} is then tried again."
+        return remedy(code, _of(group_id), text, cause=cause)
     wait = Wait(seconds=max(0.0, pause.until.mono - ended.report.now.mono))
-    text = f"it is tried again {wait}, if the cloud delivers: {error or pause.error.code}"
-    return remedy(code, CulpritKind.GROUP, group_id, text, [wait])
+    text = f"Clear what the provider reports, or wait: group {group_id} is tried again in {wait.span}."
+    return remedy(code, _of(group_id), text, [wait], cause)
+
+
+def by_change(code: str, culprit: tuple[CulpritKind, str], change: AnyChange, cause: str) -> Remedy:
+    """Return a remedy that is one change and no more."""
+    return remedy(code, culprit, sentence(told([change])), [change], cause)
+
+
+def _of(group_id: str) -> tuple[CulpritKind, str]:
+    return CulpritKind.GROUP, group_id
 
 
 def more_nodes(wanted: int, ended: ExplainedPass, code: str = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL) -> Remedy:
@@ -61,8 +82,9 @@ def more_nodes(wanted: int, ended: ExplainedPass, code: str = ScaleUpResult.LIMI
     counted = len(counted_nodes(ended.view, registry, config.rules)) + sum(registry.upcoming.values())
     present = max(counted, sum(1 for _ in registry.readings.ready()))
     flag = SetFlag(flag=MAX_NODES, value=str(present + wanted))
-    count = f"{present} of {config.limits.max_nodes_total} nodes exist or are upcoming"
-    return remedy(code, CulpritKind.FLAG, MAX_NODES, f"{count}; more may come with {flag}", [flag])
+    limit = config.limits.max_nodes_total
+    cause = f"--{MAX_NODES} is {limit}, and so many nodes exist or are upcoming: {present}"
+    return by_change(code, (CulpritKind.FLAG, MAX_NODES), flag, cause)
 
 
 def _limited(group: Group, ended: ExplainedPass) -> Remedy:
@@ -71,14 +93,20 @@ def _limited(group: Group, ended: ExplainedPass) -> Remedy:
     nodes = counted_nodes(ended.view, registry, config.rules)
     used = usage(config.limits, config.rules, sized, templates, nodes, registry.upcoming)
     if isinstance(used, Uncountable):
-        text = f"nothing may grow until the provider describes nodes of group {used.group}, which limits have to count"
-        return remedy(Skip.LIMIT, CulpritKind.GROUP, used.group, text)
+        text = f"Describe the nodes of group {used.group} to the autoscaler as its provider asks."
+        cause = f"the limits of the cluster have to count group {used.group}, and nobody knows what its nodes are like"
+        return remedy(Skip.LIMIT, _of(used.group), text, cause=cause)
     wanted = group.room if group.settings.zero_or_max_node_scaling else 1
     need = need_of(group, templates[group.id], sized, config.rules)
     changes = list(_raised(dict(need.shares()), wanted, used, config.limits))
     name = changes[0].flag if changes else "gpu-total"
-    text = f"it grows with {spelled(changes)}" if changes else "the number of GPUs is unknown"
-    return remedy(Skip.LIMIT, CulpritKind.FLAG, name, text, changes)
+    if not changes:
+        text = f"Describe the GPUs of group {group.id} to the autoscaler as its provider asks."
+        cause = f"--{name} has to count the GPUs of group {group.id}, and nobody knows how many a node has"
+        return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), text, cause=cause)
+    flags = joined(f"--{flag}" for flag in dict.fromkeys(change.flag for change in changes))
+    cause = f"{flags} leave{'' if len(changes) > 1 else 's'} no room for another node of group {group.id}"
+    return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), sentence(told(changes)), changes, cause)
 
 
 def _raised(
@@ -104,12 +132,14 @@ def _unhealthy(group: Group, ended: ExplainedPass) -> Remedy:
     state = ended.registry.groups[group.id]
     buckets = state.buckets
     if buckets.empty:
-        text = f"none of the {state.acceptable.target} requested nodes has registered; it grows once one does"
-        return remedy(Skip.NOT_READY, CulpritKind.GROUP, group.id, text)
+        text = f"Find out why no machine of group {group.id} becomes a node: see its events at the provider."
+        cause = f"none of the {state.acceptable.target} machines of group {group.id} has registered"
+        return remedy(Skip.NOT_READY, _of(group.id), text, cause=cause)
     missing = max(0, state.acceptable.min_nodes - len(buckets.ready) - len(buckets.suspended))
     flag = SetFlag(flag="ok-total-unready-count", value=str(missing))
-    text = f"{missing} of its nodes are missing or not ready; it grows once fewer are, or with {flag}"
-    return remedy(Skip.NOT_READY, CulpritKind.GROUP, group.id, text, [flag])
+    text = f"Repair the nodes of group {group.id} that are not ready, or {told([flag])}."
+    cause = f"{missing} nodes of group {group.id} are missing or not ready"
+    return remedy(Skip.NOT_READY, _of(group.id), text, [flag], cause)
 
 
 def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> Remedy:
@@ -127,5 +157,5 @@ def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> 
     if not changes:
         by_rank = [] if names[0] == "priority" else [SetFlag(flag="expander", value="priority")]
         changes = [*by_rank, RankFirst(group=group_id)]
-    text = f"its option was not chosen; it is chosen with {spelled(changes)}"
-    return remedy(PodVerdict.NOT_CHOSEN, CulpritKind.FLAG, "expander", text, changes)
+    cause = f"expander {','.join(names)} did not choose group {group_id}"
+    return remedy(PodVerdict.NOT_CHOSEN, (CulpritKind.FLAG, "expander"), sentence(told(changes)), changes, cause)

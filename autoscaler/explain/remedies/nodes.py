@@ -15,11 +15,15 @@ from autoscaler.explain.remedies.changes import (
     SetFlag,
     SetGroupOption,
     Wait,
-    spelled,
+    resource_name,
+    sentence,
+    told,
 )
+from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.passes import ended_early, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
 from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.observe.reason_table import TABLE
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
 from autoscaler.registry.memory import LastActions
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
@@ -79,15 +83,15 @@ def _removable(case: NodeCase) -> Remedies:
         yield _cooling(case, ScaleDownResult.IN_COOLDOWN, case.ended.memory.registry.last)
     elif not case.ended.config.scale_down.scale_down_enabled:
         flag = SetFlag(flag="scale-down-enabled", value="true")
-        yield _by_flag(Obstacle.SCALE_DOWN_DISABLED, flag, f"no node is removed; they are with {flag}")
+        yield _by_flag(Obstacle.SCALE_DOWN_DISABLED, flag, "is unneeded, and scale-down is off")
     elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and case.removal is None:
-        yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are checked", case.ended)
+        yield next_pass(Obstacle.SCALE_UP_FIRST, "is not checked in a pass that scales up", case.ended)
     elif group is None:
         yield _without_group(case)
     elif case.removal is None and group.target_size <= group.min_size:
         yield from _with_drain(case, _minimum(case, group))
     else:
-        yield next_pass(Obstacle.AWAITS_REMOVAL, "it is unneeded; it is checked again", case.ended)
+        yield next_pass(Obstacle.AWAITS_REMOVAL, "is unneeded, and its removal has not begun", case.ended)
 
 
 def _with_drain(case: NodeCase, remedies: Remedies) -> Remedies:
@@ -104,8 +108,8 @@ def _drained(case: NodeCase, stays: UnremovableNode) -> Remedies:
         if len(needed) == 1:
             yield from others
         return
-    text = f"{stays.pod or 'a pod'} kept it during the pass, and no longer does"
-    yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is checked again", case.ended)
+    cause = f"was kept by {stays.pod or 'a pod'} during the pass, and no longer is"
+    yield next_pass(Obstacle.AWAITS_REMOVAL, cause, case.ended)
 
 
 def _of_reason(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -115,22 +119,24 @@ def _of_reason(case: NodeCase, stays: UnremovableNode) -> Remedies:
     elif (explain := _OF_NODE.get(stays.reason)) is not None:
         yield from explain(case, stays)
     else:
-        text = stays.detail or "it may go when its wait is over"
-        yield remedy(stays.reason, CulpritKind.NODE, case.name, text)
+        meaning = TABLE[UnremovableReason][stays.reason]
+        text = meaning.remedy or "Wait; it may go later."
+        yield remedy(stays.reason, (CulpritKind.NODE, case.name), text, cause=stays.detail or meaning.text)
 
 
-def _by_flag(code: str, flag: SetFlag, text: str) -> Remedy:
-    return remedy(code, CulpritKind.FLAG, flag.flag, text, [flag])
+def _by_flag(code: str, flag: SetFlag, cause: str, text: str = "") -> Remedy:
+    return remedy(code, (CulpritKind.FLAG, flag.flag), text or sentence(told([flag])), [flag], cause)
 
 
 def _disabled(case: NodeCase, stays: UnremovableNode) -> Remedies:
     off = Annotate(kind=AnnotatableKind.NODE, name=case.name, key=SCALE_DOWN_DISABLED, value=None)
-    yield remedy(stays.reason, CulpritKind.NODE, case.name, f"it may go once {off}", [off])
+    yield by_change(stays.reason, (CulpritKind.NODE, case.name), off, "is annotated to stay")
 
 
 def _unready(case: NodeCase, stays: UnremovableNode) -> Remedies:
     flag = SetFlag(flag="scale-down-unready-enabled", value="true")
-    yield _by_flag(stays.reason, flag, f"it is unready; it may go once it is ready, or with {flag}")
+    text = f"Repair the node, or {told([flag])} to have unready nodes removed."
+    yield _by_flag(stays.reason, flag, f"is not ready, and --{flag.flag} is off", text)
 
 
 def _not_autoscaled(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -138,20 +144,22 @@ def _not_autoscaled(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 
 def _without_group(case: NodeCase) -> Remedy:
-    text = "it belongs to no node group; remove it by hand, or add it to a group"
-    return remedy(UnremovableReason.NOT_AUTOSCALED, CulpritKind.NODE, case.name, text)
+    text = "Remove the node by hand, or make it part of a node group."
+    culprit = CulpritKind.NODE, case.name
+    return remedy(UnremovableReason.NOT_AUTOSCALED, culprit, text, cause="belongs to no node group")
 
 
 def _not_tried(case: NodeCase, stays: UnremovableNode) -> Remedies:
     flag = SetFlag(flag="max-scale-down-parallelism", value=str(len(case.ended.view.nodes)))
-    text = f"the pass found enough unneeded nodes before it; it is checked with {flag}, or later"
-    yield _by_flag(stays.reason, flag, text)
+    text = f"Wait for a later pass, or {told([flag])} to have it checked now."
+    yield _by_flag(stays.reason, flag, "was not checked, since enough other nodes are unneeded", text)
 
 
 def _on_completion(case: NodeCase, stays: UnremovableNode) -> Remedies:
     evictable = Annotate(kind=AnnotatableKind.POD, name=stays.pod or "", key=SAFE_TO_EVICT, value=None)
-    text = f"pod {stays.pod} has to finish first; the node may go then, or once {evictable}"
-    yield remedy(stays.reason, CulpritKind.POD, stays.pod or case.name, text, [evictable])
+    text = f"Wait until the pod has finished, or {told([evictable])}."
+    cause = f"is kept until pod {stays.pod} has finished"
+    yield remedy(stays.reason, (CulpritKind.POD, stays.pod or case.name), text, [evictable], cause)
 
 
 def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -164,8 +172,9 @@ def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
         yield together(needed, until_s=left_s)
         return
     wait = Wait(seconds=left_s)
-    text = f"it was unremovable a while ago ({stays.detail}) and is checked again {wait}"
-    yield remedy(stays.reason, CulpritKind.FLAG, "unremovable-node-recheck-timeout", text, [wait])
+    text = f"Wait {wait.span}; the node is then checked again."
+    cause = f"could not be removed a while ago ({stays.detail})"
+    yield remedy(stays.reason, (CulpritKind.FLAG, "unremovable-node-recheck-timeout"), text, [wait], cause)
 
 
 def _group_cooling_down(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -185,18 +194,21 @@ def _cooling(case: NodeCase, code: str, last: LastActions) -> Remedy:
     ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
     flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
     wait = Wait(seconds=case.time_left_s or case.ended.config.loop.scan_interval_s)
-    return remedy(code, CulpritKind.FLAG, flag, f"a recent change delays scale-down; it may go {wait}", [wait])
+    cause = f"has to wait for --{flag}"
+    return remedy(code, (CulpritKind.FLAG, flag), f"Wait {wait.span}; it may go then.", [wait], cause)
 
 
 def _until_open(case: NodeCase, stays: UnremovableNode) -> Remedies:
     wait = Wait(seconds=stays.time_left_s or 0.0)
-    yield remedy(stays.reason, CulpritKind.FLAG, "scale-down-window", f"the window opens {wait}", [wait])
+    text, cause = f"Wait {wait.span} until the window opens.", "is unneeded outside --scale-down-window"
+    yield remedy(stays.reason, (CulpritKind.FLAG, "scale-down-window"), text, [wait], cause)
 
 
 def _until_next_minute(case: NodeCase, stays: UnremovableNode) -> Remedies:
     wait = Wait(seconds=stays.time_left_s or 0.0)
-    text = f"the next removal may begin {wait}"
-    yield remedy(stays.reason, CulpritKind.FLAG, "max-node-deletions-per-minute", text, [wait])
+    text, flag = f"Wait {wait.span}; the next removal may begin then.", "max-node-deletions-per-minute"
+    cause = f"has to wait, since as many nodes as --{flag} allows went within a minute"
+    yield remedy(stays.reason, (CulpritKind.FLAG, flag), text, [wait], cause)
 
 
 def _not_long_enough(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -207,16 +219,17 @@ def _not_long_enough(case: NodeCase, stays: UnremovableNode) -> Remedies:
         settings = case.group.settings
         own_s = settings.scale_down_unready_time_s if unready else settings.scale_down_unneeded_time_s
         owner = None if own_s is None else case.group.id
-    kind, name = (CulpritKind.FLAG, flag) if owner is None else (CulpritKind.GROUP, owner)
-    wait = Wait(seconds=case.time_left_s or 0.0)
-    yield remedy(stays.reason, kind, name, f"{stays.detail}; it may go {wait} if it is still unneeded then", [wait])
+    culprit = (CulpritKind.FLAG, flag) if owner is None else (CulpritKind.GROUP, owner)
+    wait, cause = Wait(seconds=case.time_left_s or 0.0), f"has been {stays.detail}"
+    text = f"Wait {wait.span}; it may go then if it is still unneeded."
+    yield remedy(stays.reason, culprit, text, [wait], cause)
     spent_s = _unneeded_for_s(case)
     if spent_s > 0:
         value = show_duration(math.floor(spent_s))
         change: AnyChange = SetFlag(flag=flag, value=value)
         if owner is not None:
             change = SetGroupOption(group=owner, option=flag, value=value)
-        yield remedy(stays.reason, kind, name, f"it may go now with {change}", [change])
+        yield by_change(stays.reason, culprit, change, cause)
 
 
 def _unneeded_for_s(case: NodeCase) -> float:
@@ -241,10 +254,9 @@ def _parallelism(case: NodeCase, stays: UnremovableNode) -> Remedies:
         limit = max(count, options.max_drain_parallelism)
         needed.append(SetFlag(flag="max-drain-parallelism", value=str(limit)))
     flag = needed[0].flag
-    text = f"the maximum number of nodes is being removed; it may go after them, or with {spelled(needed)}"
-    yield remedy(stays.reason, CulpritKind.FLAG, flag, text, needed)
-    later = Wait(seconds=ended.config.loop.scan_interval_s)
-    yield remedy(stays.reason, CulpritKind.FLAG, flag, f"it may go {later}", [later])
+    text = f"Wait until the others are gone, or {told(needed)} to remove more at once."
+    cause = f"has to wait, since as many nodes as --{flag} allows are being removed"
+    yield remedy(stays.reason, (CulpritKind.FLAG, flag), text, needed, cause)
 
 
 def _at_minimum(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
@@ -264,21 +276,21 @@ def _minimum(case: NodeCase, group: Group) -> Remedies:
         before += waits and owners.get(node.name) == group.id
     target = ended.registry.targets.get(group.id, group.target_size)
     change = ResizeGroup(group=group.id, min=max(0, target - before))
-    text = f"the group has {target} nodes, its minimum is {group.min_size}; it may go once {change}"
-    yield remedy(UnremovableReason.MIN_SIZE, CulpritKind.GROUP, group.id, text, [change])
+    cause = f"is needed for the minimum size of group {group.id}, which is {group.min_size}"
+    yield by_change(UnremovableReason.MIN_SIZE, (CulpritKind.GROUP, group.id), change, cause)
 
 
 def _atomic(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
     """Yield what lets all other nodes of the group go."""
+    cause = f"can only go with all of group {group.id}"
     needed = list(_others_of(case, group))
     if needed:
-        lead = needed[0].culprit
-        changes = list(dict.fromkeys(change for other in needed for change in other.changes))
-        text = f"group {group.id} can only be removed as a whole: {'; '.join(other.text for other in needed)}"
-        yield remedy(stays.reason, lead.kind, lead.name, text, changes)
+        lead, whole = needed[0].culprit, together(needed)
+        others = f"{cause}, and another node {whole.cause}"
+        yield remedy(stays.reason, (lead.kind, lead.name), whole.text, whole.changes, others)
         return
-    text = f"group {group.id} can only be removed as a whole, and some of its machines do not exist yet"
-    yield remedy(stays.reason, CulpritKind.GROUP, group.id, text)
+    text = "Wait until its machines that are still to come exist."
+    yield remedy(stays.reason, (CulpritKind.GROUP, group.id), text, cause=cause)
 
 
 def _others_of(case: NodeCase, group: Group) -> Remedies:
@@ -318,7 +330,8 @@ def _scarce(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
         fewest = {gpu.gpu_type: gpu.min for gpu in limits.gpu_total} | {scarce: least}
         values = [f"{gpu.gpu_type}:{fewest[gpu.gpu_type]}:{gpu.max}" for gpu in limits.gpu_total]
         change = SetFlag(flag="gpu-total", value=values)
-    yield _by_flag(stays.reason, change, f"too little {scarce} would remain; it may go with {change}")
+    cause = f"is needed for the {resource_name(scarce)} that --{change.flag} keeps in the cluster"
+    yield _by_flag(stays.reason, change, cause)
 
 
 def _reserve(ended: ExplainedPass) -> Reserve:
@@ -348,19 +361,21 @@ def _used(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
     own = settings.scale_down_gpu_utilization_threshold if gpu else settings.scale_down_utilization_threshold
     name = f"scale-down-{'gpu-' if gpu else ''}utilization-threshold"
     enough = math.floor((stays.utilization or 0.0) * 100 + 1) / 100
-    text = f"{stays.detail}; it is considered with lower utilisation, or"
+    text, cause = "Nothing to do; to have it removed all the same", f"is in use: {stays.detail}"
     if own is None:
         flag = SetFlag(flag=name, value=f"{enough:g}")
-        yield _by_flag(stays.reason, flag, f"{text} with {flag}")
+        yield _by_flag(stays.reason, flag, cause, f"{text}, {told([flag])}.")
     else:
         option = SetGroupOption(group=group.id, option=name, value=enough)
-        yield remedy(stays.reason, CulpritKind.GROUP, group.id, f"{text} once {option}", [option])
+        culprit = CulpritKind.GROUP, group.id
+        yield remedy(stays.reason, culprit, f"{text}, {told([option])}.", [option], cause)
 
 
 def _group_held(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
     option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
-    text = f"its group allows no removal, perhaps during a replacement; it may go then, or with {option}"
-    yield remedy(stays.reason, CulpritKind.GROUP, group.id, text, [option])
+    text = f"Wait if a replacement is in progress, or {told([option])}."
+    cause = f"belongs to group {group.id}, which allows no removals"
+    yield remedy(stays.reason, (CulpritKind.GROUP, group.id), text, [option], cause)
 
 
 _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remedies]] = {

@@ -1,8 +1,8 @@
 """Finds what kept a whole pass from deciding."""
 
 from autoscaler.explain.explained_pass import ExplainedPass
-from autoscaler.explain.remedies.changes import SetFlag, Wait, spelled
-from autoscaler.explain.remedies.groups import more_nodes
+from autoscaler.explain.remedies.changes import SetFlag, Wait, told
+from autoscaler.explain.remedies.groups import by_change, more_nodes
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
 from autoscaler.objects.meta import rfc3339
 from autoscaler.observe.report import PassEnd
@@ -15,33 +15,34 @@ def ended_early(ended: ExplainedPass) -> Remedy | None:
     end = ended.report.end
     match end:
         case PassEnd.EMPTY_CLUSTER:
-            changes = [SetFlag(flag="scale-up-from-zero", value="true")]
-            text = f"no node is ready; nodes are bought anyway with {spelled(changes)}"
-            return remedy(end, CulpritKind.FLAG, "scale-up-from-zero", text, changes)
+            flag = SetFlag(flag="scale-up-from-zero", value="true")
+            return by_change(end, (CulpritKind.FLAG, flag.flag), flag, "no node of the cluster is ready")
         case PassEnd.UNHEALTHY:
             unready = len(ended.registry.cluster.unready)
-            changes = [SetFlag(flag="ok-total-unready-count", value=str(unready))]
-            text = f"{unready} nodes are unready; scaling resumes once fewer are, or with {spelled(changes)}"
-            return remedy(end, CulpritKind.FLAG, "ok-total-unready-count", text, changes)
+            flag = SetFlag(flag="ok-total-unready-count", value=str(unready))
+            text = f"Repair nodes that are not ready, or {told([flag])}; scaling then resumes."
+            cause = f"{unready} nodes of the cluster are not ready"
+            return remedy(end, (CulpritKind.FLAG, flag.flag), text, [flag], cause)
         case PassEnd.SIZES_FIXED:
-            return next_pass(end, "the pass corrected wrong sizes; it continues", ended)
+            return next_pass(end, "the pass corrected target sizes of groups first", ended)
         case PassEnd.SILENT:
-            return next_pass(end, "the API server was silent; it continues once the server responds", ended)
+            return next_pass(end, "the API server does not answer", ended)
         case PassEnd.FAILED:
-            return next_pass(end, f"the pass failed ({ended.report.error}); it is repeated", ended)
+            return next_pass(end, f"the pass failed: {ended.report.error}", ended)
         case PassEnd.COMPLETE:
             return None
 
 
-def next_pass(code: str, text: str, ended: ExplainedPass) -> Remedy:
+def next_pass(code: str, cause: str, ended: ExplainedPass) -> Remedy:
     """Return that the next pass is to be waited for."""
-    return after(code, text, ended.config.loop.scan_interval_s, ended)
+    return after(code, cause, ended.config.loop.scan_interval_s, ended)
 
 
-def after(code: str, text: str, seconds: float, ended: ExplainedPass) -> Remedy:
+def after(code: str, cause: str, seconds: float, ended: ExplainedPass) -> Remedy:
     """Return that so much time is to pass."""
     wait = Wait(seconds=seconds)
-    return remedy(code, CulpritKind.TIME, rfc3339(ended.report.now.wall + seconds), f"{text} {wait}", [wait])
+    text = f"Wait {wait.span}; the autoscaler then decides again."
+    return remedy(code, (CulpritKind.TIME, rfc3339(ended.report.now.wall + seconds)), text, [wait], cause)
 
 
 def held_back(ended: ExplainedPass) -> Remedy | None:
@@ -50,8 +51,8 @@ def held_back(ended: ExplainedPass) -> Remedy | None:
     result, plan = report.scale_up.result, report.scale_up.plan
     if result is ScaleUpResult.IN_COOLDOWN:
         work = [pod for pod in report.pods.unschedulable if pod.cls.headroom is None]
-        text = "the pods are so new that more may follow; they are handled together"
-        return after(Obstacle.PODS_TOO_NEW, text, new_for_s(work, report.now), ended)
+        cause = "the pods are so new that more may follow, and all are handled together"
+        return after(Obstacle.PODS_TOO_NEW, cause, new_for_s(work, report.now), ended)
     capped = plan is not None and plan.capped_by_nodes_total
     ready = sum(1 for _ in ended.registry.readings.ready())
     if result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL or capped or (plan is None and 0 < limit <= ready):

@@ -1,25 +1,45 @@
 """Finds what would get a pod that needs a new node onto one."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
 from autoscaler.explain.explained_pass import ExplainedPass
-from autoscaler.explain.remedies.changes import spelled
+from autoscaler.explain.remedies.causes import cause_of
+from autoscaler.explain.remedies.changes import (
+    AddGroup,
+    AddToleration,
+    AnyChange,
+    CreateClaim,
+    CreateStorageClass,
+    LimitRequest,
+    Uncordon,
+    joined,
+    resource_name,
+    sentence,
+    told,
+)
+from autoscaler.explain.remedies.effort import best_first
 from autoscaler.explain.remedies.filters import changes_to_fit
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, more_nodes, paused
+from autoscaler.explain.remedies.labels import foreign_groups, misspelt, wanted_labels
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
+from autoscaler.explain.remedies.spot import Spot
+from autoscaler.explain.remedies.storage import storage_labels, storage_trouble
+from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skipped, Waiting
+from autoscaler.reasons import NoFit, PodVerdict, Rejection, ScaleUpResult, Skipped, Waiting
 from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.estimator import estimate, pod_groups
 from autoscaler.scaleup.next_zone import verdict
+from autoscaler.snapshot.template import Template
 
-_NEAREST = 5
-"""So many groups, and so many nodes, are looked at, nearest miss first."""
-_MOST = 4
+_MOST_GROUPS = 12
+_MOST_NODES = 5
+"""So many are looked at, nearest miss first."""
+_BY_LABELS = frozenset((NoFit.NODE_AFFINITY, NoFit.VOLUME_BINDING, NoFit.VOLUME_ZONE))
+"""Filters that ask for nothing but labels of the node."""
 
 
 class Reach(msgspec.Struct, frozen=True):
@@ -40,8 +60,8 @@ def unschedulable_remedies(pod: Pod, outcome: str, ended: ExplainedPass, reach: 
         return
     match outcome:
         case PodVerdict.NEXT_PASS:
-            text = "some group could take it, but this pass handles others first; it gets its turn"
-            yield next_pass(PodVerdict.NEXT_PASS, text, ended)
+            cause = "fits some group, and this pass handles others first"
+            yield next_pass(PodVerdict.NEXT_PASS, cause, ended)
         case PodVerdict.NOT_CHOSEN:
             yield _not_chosen(pod, ended)
         case PodVerdict.NO_GROUP_FITS:
@@ -52,8 +72,8 @@ def unschedulable_remedies(pod: Pod, outcome: str, ended: ExplainedPass, reach: 
         case ScaleUpResult.ERROR if ended.report.refused:
             yield from _refused(ended)
         case _:
-            text = "nothing was decided for it; the autoscaler tries again"
-            yield held_back(ended) or next_pass(PodVerdict.NEXT_PASS, text, ended)
+            cause = "had nothing decided for it in this pass"
+            yield held_back(ended) or next_pass(PodVerdict.NEXT_PASS, cause, ended)
 
 
 def _not_chosen(pod: Pod, ended: ExplainedPass) -> Remedy:
@@ -64,7 +84,7 @@ def _not_chosen(pod: Pod, ended: ExplainedPass) -> Remedy:
         for option in round_.options:
             if any(other.key == pod.key for other in option.pods):
                 return chosen_instead(option.group.id, round_.options, ended.config)
-    return next_pass(PodVerdict.NOT_CHOSEN, "the expander selected no group for it; it is asked again", ended)
+    return next_pass(PodVerdict.NOT_CHOSEN, "fits some group, and the expander chose none", ended)
 
 
 def _nodes_for(pod: Pod, ended: ExplainedPass, groups: Sequence[str]) -> int:
@@ -92,27 +112,44 @@ def _refused(ended: ExplainedPass) -> Iterator[Remedy]:
 
 
 def _fits(pod: Pod, ended: ExplainedPass, reach: Reach) -> Iterator[Remedy]:
-    """Yield what would have the nearest groups and nodes take the pod; at least one remedy."""
-    into_groups = (into_group(pod, group, skipped, ended) for group, skipped in reach.groups[:_NEAREST])
-    helps = False
-    for way in chain(into_groups, onto_nodes(pod, ended, reach.nodes)):
-        if way is not None:
-            helps = True
-            yield way
-    if not helps:
-        text = "no change of the pod or of a group's bounds helps; add a group whose nodes suit it"
-        code = _stuck_on(pod, *reach.groups[0], ended) if reach.groups else Obstacle.NO_GROUPS
-        yield remedy(code, CulpritKind.POD, pod.key, text)
+    """Yield what would have groups or, where no group can, nodes take the pod; at least one remedy."""
+    foreign = foreign_groups(pod.cls, ended)
+    ways: list[Remedy] = []
+    for far in (False, True):
+        groups = [(group, skipped) for group, skipped in reach.groups if (group in foreign) is far]
+        if not any(way.changes for way in ways):
+            ways.extend(_into_any(pod, groups[:_MOST_GROUPS], ended))
+    helped = any(way.changes for way in ways)
+    for way in onto_nodes(pod, ended, reach.nodes):
+        if not helped or all(isinstance(change, Uncordon) for change in way.changes):
+            ways.append(way)
+    yield from best_first(ways)
+    if not ways:
+        yield _no_way(pod, ended, reach)
 
 
-def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, ended: ExplainedPass) -> str:
-    """Return what keeps the pod off the nearest group."""
+def _into_any(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: ExplainedPass) -> Iterator[Remedy]:
+    into = (into_group(pod, group, skipped, ended) for group, skipped in groups)
+    yield from (way for way in (*into, _like_a_group(pod, groups, ended)) if way is not None)
+
+
+def _no_way(pod: Pod, ended: ExplainedPass, reach: Reach) -> Remedy:
+    """Return what keeps the pod off the nearest group, where no change is known that helps."""
+    text = "Add a group whose nodes suit it; no change of the pod or of a group's sizes helps."
+    culprit = CulpritKind.POD, pod.key
+    if not reach.groups:
+        return remedy(Obstacle.NO_GROUPS, culprit, text, cause="needs a new node, and there are no node groups")
+    group_id, skipped = reach.groups[0]
     if skipped is not None:
-        return skipped.reason
+        return remedy(skipped.reason, culprit, text, cause=skipped.detail or skipped.message)
     trial = ended.simulated.trial
     with trial.fork():
-        position = trial.add(ended.report.templates[group_id], 1)[0]
-        return ended.simulated.why(pod.cls, position)[0].reason
+        spot = Spot(ended, pod, trial.add(ended.report.templates[group_id], 1)[0], group_id)
+        rejections = spot.placer.why(pod.cls, spot.position)
+        trouble = storage_trouble(spot)
+        if trouble is not None:
+            return remedy(NoFit.VOLUME_BINDING, culprit, trouble[1], cause=trouble[0])
+        return remedy(rejections[0].reason, culprit, text, cause=cause_of(rejections, spot))
 
 
 def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: ExplainedPass) -> Remedy | None:
@@ -123,32 +160,99 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
     if template is None or (first is not None and not first.changes):
         return first
     with placer.trial.fork():
-        position = placer.trial.add(template, 1)[0]
-        reasons = placer.why(pod.cls, position)
-        changes = changes_to_fit(placer, pod, position)
+        spot = Spot(ended, pod, placer.trial.add(template, 1)[0], group_id)
+        reasons = placer.why(pod.cls, spot.position)
+        changes = changes_to_fit(spot)
+        cause = cause_of(reasons, spot)
     by_zone = verdict(placer, pod.cls, template, reasons)
     if first is None and by_zone != reasons:
-        text = f"{by_zone[0].detail}; with one group per zone in place of {group_id} the zone could be chosen"
-        return remedy(by_zone[0].reason, CulpritKind.GROUP, group_id, text)
+        text = f"Wait, or use one group per zone in place of {group_id}, so that the zone can be chosen."
+        return remedy(by_zone[0].reason, (CulpritKind.GROUP, group_id), text, cause=by_zone[0].detail)
     if changes is None or not (changes or first):
         return None
-    text = f"fits group {group_id} if {spelled(changes)}"
     if first is None:
-        return remedy(reasons[0].reason, CulpritKind.POD, pod.key, text, changes)
-    text = f"{text}; {first.text}" if changes else f"fits group {group_id}: {first.text}"
-    return remedy(first.code, first.culprit.kind, first.culprit.name, text, (*first.changes, *changes))
+        return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, pod, group_id), changes, cause)
+    return first if not changes else _held_besides(first, changes, cause, pod)
+
+
+def _held_besides(first: Remedy, changes: Sequence[AnyChange], cause: str, pod: Pod) -> Remedy:
+    """Return what has a group that may not grow take a pod which does not fit it either."""
+    text = f"{first.text} {sentence(told(changes, pod.key))}"
+    culprit = first.culprit.kind, first.culprit.name
+    return remedy(first.code, culprit, text, (*first.changes, *changes), f"{cause}; {first.cause}")
+
+
+def _to_take(changes: Sequence[AnyChange], pod: Pod, group_id: str) -> str:
+    """Return the instruction to have a group take a pod, and which other group would do as well."""
+    words = told(changes, pod.key)
+    if all(isinstance(change, CreateClaim | CreateStorageClass) for change in changes):
+        return sentence(words)
+    return sentence(f"{words} so that group {group_id} takes it{_or_another_group(changes)}")
+
+
+def _or_another_group(changes: Sequence[AnyChange]) -> str:
+    limits = [change for change in changes if isinstance(change, LimitRequest)]
+    if len(limits) == len(changes):
+        absent = [resource_name(limit.resource) for limit in limits if limit.drops]
+        return f", or add a group that has {joined(absent)}" if absent else ", or add a group with larger machines"
+    if all(isinstance(change, AddToleration) for change in changes):
+        return f", or add a group without th{'is taint' if len(changes) == 1 else 'ese taints'}"
+    return ""
+
+
+def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: ExplainedPass) -> Remedy | None:
+    """Return the nearest group that would take the pod if only its labels were those the pod, or its volume, needs."""
+    trial = ended.simulated.trial
+    for group_id, skipped in groups:
+        template = ended.report.templates.get(group_id)
+        if template is None or skipped is not None:
+            continue
+        ended.check()
+        with trial.fork():
+            spot = Spot(ended, pod, trial.add(template, 1)[0], group_id)
+            reasons = spot.placer.why(pod.cls, spot.position)
+            labels = _labels_to_have(spot, reasons)
+            cause = cause_of(reasons, spot) if labels else ""
+        if labels and _takes(
+            msgspec.structs.replace(template.node, labels={**template.node.labels, **labels}), pod, ended
+        ):
+            change = AddGroup(like=group_id, labels=labels)
+            return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), sentence(change.told()), [change], cause)
+    return None
+
+
+def _labels_to_have(spot: Spot, reasons: Sequence[Rejection]) -> dict[str, str]:
+    """Return the labels that the pod and its volumes ask for and the node lacks; none where more than that is amiss."""
+    if not {rejection.reason for rejection in reasons} <= _BY_LABELS or misspelt(spot.cls, spot.ended):
+        return {}
+    stored = storage_labels(spot)
+    labels = spot.node.labels
+    asked = {
+        label.key: label.values[0] for label in wanted_labels(spot.cls) if labels.get(label.key) not in label.values
+    }
+    asked |= {} if stored is None else stored[1]
+    return {key: value for key, value in asked.items() if labels.get(key) != value}
+
+
+def _takes(node: Node, pod: Pod, ended: ExplainedPass) -> bool:
+    trial = ended.simulated.trial
+    with trial.fork():
+        return ended.simulated.fits(pod.cls, trial.add(Template(node), 1)[0])
 
 
 def onto_nodes(pod: Pod, ended: ExplainedPass, nodes: Sequence[int], code: str | None = None) -> Iterator[Remedy]:
     """Yield what must change for nodes that exist to take the pod; `code` None: what keeps it off each."""
-    placer = ended.simulated
-    for position in nodes[:_NEAREST]:
+    for position in nodes[:_MOST_NODES]:
         ended.check()
-        changes = changes_to_fit(placer, pod, position)
+        spot = Spot(ended, pod, position)
+        changes = changes_to_fit(spot)
         if changes:
-            node, reason = placer.trial.name(position), placer.why(pod.cls, position)[0].reason
-            kind, name = (CulpritKind.NODE, node) if reason is NoFit.UNSCHEDULABLE else (CulpritKind.POD, pod.key)
-            yield remedy(code or reason, kind, name, f"fits node {node} if {spelled(changes)}", changes)
+            rejections = spot.placer.why(pod.cls, position)
+            reason, name = rejections[0].reason, spot.trial.name(position)
+            culprit = (CulpritKind.NODE, name) if reason is NoFit.UNSCHEDULABLE else (CulpritKind.POD, pod.key)
+            named = changes == (Uncordon(node=name),)
+            text = sentence(told(changes, pod.key) + ("" if named else f" so that node {name} takes it"))
+            yield remedy(code or reason, culprit, text, changes, cause_of(rejections, spot))
 
 
 def beyond(remedies: Iterator[Remedy], pod: Pod, ended: ExplainedPass, reach: Reach) -> Iterator[Remedy]:
@@ -157,12 +261,3 @@ def beyond(remedies: Iterator[Remedy], pod: Pod, ended: ExplainedPass, reach: Re
     for first in remedies:
         alone = first.code == Waiting.DAEMONSET or not first.changes or first.changes == nearest.changes
         yield first if alone else together([nearest], first)
-
-
-def shortlist(remedies: Iterator[Remedy]) -> list[Remedy]:
-    """Return the first few remedies, those that name a change before those that do not, each once."""
-    different: list[Remedy] = []
-    for option in remedies:
-        if not any(option.changes == other.changes for other in different):
-            different.append(option)
-    return sorted(different, key=lambda option: not option.changes)[:_MOST]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.explain.remedies.changes import AnyChange, Wait
+from autoscaler.explain.remedies.changes import AnyChange, Wait, once
 from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import (
     BlockingReason,
@@ -74,15 +74,20 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     code: ObstacleCode
     culprit: Culprit
+    cause: str = ""
+    """What stands in the way: half a sentence, to follow the object's name and a colon."""
     text: str
-    """For people, with figures."""
+    """What to do about it: one or two sentences for people."""
     changes: list[AnyChange]
     """All have to be made; empty: no setting helps, the text says what does."""
 
 
-def remedy(code: str, kind: CulpritKind, name: str, text: str, changes: Sequence[AnyChange] = ()) -> Remedy:
+def remedy(
+    code: str, culprit: tuple[CulpritKind, str], text: str, changes: Sequence[AnyChange] = (), cause: str = ""
+) -> Remedy:
     """Return a remedy."""
-    return Remedy(code=code, culprit=Culprit(kind=kind, name=name), text=text, changes=list(changes))
+    kind, name = culprit
+    return Remedy(code=code, culprit=Culprit(kind=kind, name=name), cause=cause, text=text, changes=list(changes))
 
 
 def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: float | None = None) -> Remedy:
@@ -92,9 +97,12 @@ def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: flo
     """
     remedies = [*([] if first is None else [first]), *needed]
     lead = remedies[0]
-    changes = list(dict.fromkeys(change for part in remedies for change in part.changes))
-    text = "; ".join(dict.fromkeys(part.text for part in remedies))
+    changes = once(change for part in remedies for change in part.changes)
+    in_order = sorted(remedies, key=lambda part: any(isinstance(change, Wait) for change in part.changes))
+    text = " ".join(dict.fromkeys(part.text for part in in_order))
+    cause = "; ".join(dict.fromkeys(part.cause for part in remedies if part.cause))
     if until_s is not None:
-        changes.append(Wait(seconds=until_s))
-        text += f"; the node is checked again {changes[-1]}"
-    return remedy(lead.code, lead.culprit.kind, lead.culprit.name, text, changes)
+        wait = Wait(seconds=until_s)
+        changes.append(wait)
+        text += f" The node is checked again in {wait.span}."
+    return remedy(lead.code, (lead.culprit.kind, lead.culprit.name), text, changes, cause)

@@ -6,14 +6,15 @@ from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.changes import (
     AnnotatableKind,
     Annotate,
-    AnyChange,
     DropFromPod,
     PodField,
     SetFlag,
     SetPriority,
     Wait,
-    spelled,
+    sentence,
+    told,
 )
+from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.pods import onto_nodes
 from autoscaler.explain.remedies.remedy import CulpritKind, Remedy, remedy
 from autoscaler.objects.capacity import CONSUMES, CONSUMES_FORMERLY, consumed_request
@@ -34,62 +35,71 @@ def waiting_remedies(pod: Pod, reason: Waiting, ended: ExplainedPass, nodes: Seq
 
 
 def _daemon(pod: Pod, ended: ExplainedPass, nodes: Sequence[int]) -> Iterator[Remedy]:
-    text = "it runs once its own node has room; no other node and no change of the pod helps"
+    text = "Make room on its own node; no other node may run it."
     remedies = tuple(onto_nodes(pod, ended, nodes, Waiting.DAEMONSET))
-    yield from remedies or (remedy(Waiting.DAEMONSET, CulpritKind.POD, pod.key, text),)
+    cause = "belongs to a DaemonSet, and its own node has no room"
+    yield from remedies or (remedy(Waiting.DAEMONSET, _own(pod), text, cause=cause),)
+
+
+def _own(pod: Pod) -> tuple[CulpritKind, str]:
+    return CulpritKind.POD, pod.key
 
 
 def _too_young(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
     code, flag = Waiting.TOO_YOUNG, "new-pod-scale-up-delay"
     delay_s = scale_up_delay_s(pod.cls, ended.config.pods)
-    own = delay_s > ended.config.pods.new_pod_scale_up_delay_s
-    kind, name = (CulpritKind.POD, pod.key) if own else (CulpritKind.FLAG, flag)
+    annotated = delay_s > ended.config.pods.new_pod_scale_up_delay_s
+    culprit = _own(pod) if annotated else (CulpritKind.FLAG, flag)
     wait = Wait(seconds=max(0.0, delay_s - (ended.report.now.wall - pod.created)))
-    yield remedy(code, kind, name, f"it causes a scale-up {wait}", [wait])
+    whose = f"its annotation {SCALE_UP_DELAY}" if annotated else f"--{flag}"
+    cause = f"is younger than {whose} asks for"
+    yield remedy(code, culprit, f"Wait {wait.span}; it may cause a scale-up then.", [wait], cause)
     at_once = Annotate(kind=AnnotatableKind.POD, name=pod.key, key=SCALE_UP_DELAY, value=None)
-    change: AnyChange = at_once if own else SetFlag(flag=flag, value="0s")
-    yield remedy(code, kind, name, f"it causes one now if {change}", [change])
+    yield by_change(code, culprit, at_once if annotated else SetFlag(flag=flag, value="0s"), cause)
 
 
 def _expendable(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
-    code, priority = Waiting.EXPENDABLE, pod.cls.priority
-    raised = SetPriority(pod=pod.key, priority=ended.config.pods.expendable_pods_priority_cutoff)
-    text = f"its priority is {priority}; it counts with {raised}"
-    yield remedy(code, CulpritKind.POD, pod.key, text, [raised])
-    flag = SetFlag(flag="expendable-pods-priority-cutoff", value=str(priority))
-    yield remedy(code, CulpritKind.FLAG, flag.flag, f"it counts with {flag}", [flag])
+    code, cutoff = Waiting.EXPENDABLE, ended.config.pods.expendable_pods_priority_cutoff
+    raised = SetPriority(pod=pod.key, priority=cutoff)
+    flag = SetFlag(flag="expendable-pods-priority-cutoff", value=str(pod.cls.priority))
+    cause = f"has priority {pod.cls.priority}, and pods below {cutoff} get no nodes"
+    yield remedy(code, _own(pod), sentence(told([raised], pod.key)), [raised], cause)
+    yield by_change(code, (CulpritKind.FLAG, flag.flag), flag, cause)
 
 
 def _gated(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
     gates = DropFromPod(pod=pod.key, field=PodField.SCHEDULING_GATES)
-    yield remedy(Waiting.GATED, CulpritKind.POD, pod.key, f"it takes part once {gates}", [gates])
+    text = f"Wait for the controller that set the gates, or {told([gates], pod.key)}."
+    yield remedy(Waiting.GATED, _own(pod), text, [gates], "has scheduling gates")
 
 
 def _foreign_scheduler(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
     names = [*ended.config.pods.allowed_scheduler_names, pod.cls.scheduler_name]
     flag = SetFlag(flag="allowed-scheduler-names", value=",".join(names))
-    yield remedy(Waiting.FOREIGN_SCHEDULER, CulpritKind.FLAG, flag.flag, f"it takes part with {flag}", [flag])
+    cause = f"is for scheduler {pod.cls.scheduler_name}, which --{flag.flag} does not name"
+    yield by_change(Waiting.FOREIGN_SCHEDULER, (CulpritKind.FLAG, flag.flag), flag, cause)
 
 
 def _not_judged(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
     scheduler = pod.cls.scheduler_name
     names = [*ended.config.pods.bypassed_scheduler_names, scheduler]
     flag = SetFlag(flag="bypassed-scheduler-names", value=",".join(names))
-    text = f"it takes part once scheduler {scheduler} has tried to place it, or with {flag}"
-    yield remedy(Waiting.NOT_JUDGED, CulpritKind.FLAG, flag.flag, text, [flag])
+    text = f"Check that scheduler {scheduler} runs, or {told([flag])}."
+    cause = f"has not been tried by scheduler {scheduler} yet"
+    yield remedy(Waiting.NOT_JUDGED, (CulpritKind.FLAG, flag.flag), text, [flag], cause)
 
 
 def _consumes_request(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
     keys = [key for key in (CONSUMES, CONSUMES_FORMERLY) if key in pod.cls.annotations]
     drop = [Annotate(kind=AnnotatableKind.POD, name=pod.key, key=key, value=None) for key in keys]
-    request = consumed_request(pod.cls.annotations)
-    text = f"ProvisioningRequest {request} buys nodes for it; the pod itself does once {spelled(drop)}"
-    yield remedy(Waiting.CONSUMES_REQUEST, CulpritKind.POD, pod.key, text, drop)
+    request = f"ProvisioningRequest {pod.namespace}/{consumed_request(pod.cls.annotations)}"
+    text = f"See the conditions of {request}, or {told(drop, pod.key)}."
+    yield remedy(Waiting.CONSUMES_REQUEST, _own(pod), text, drop, f"waits for {request}, which gets nodes for it")
 
 
 def _terminating(pod: Pod, ended: ExplainedPass) -> Iterator[Remedy]:
-    text = "it is being deleted; its controller creates another if needed"
-    yield remedy(Waiting.TERMINATING, CulpritKind.POD, pod.key, text)
+    text = "Nothing to do: its controller creates another pod if one is needed."
+    yield remedy(Waiting.TERMINATING, _own(pod), text, cause="is being deleted")
 
 
 _REMEDIES: Mapping[Waiting, Callable[[Pod, ExplainedPass], Iterator[Remedy]]] = {

@@ -81,7 +81,7 @@ def test_taints_of_other_names_are_other_misses() -> None:
 def test_the_detail_is_that_of_the_nearest_node() -> None:
     placer = Placer(Trial(view_of([a_node("far", cpu="1"), a_node("near", cpu="2500m")], [])))
     (miss,) = near_misses(placer, a_pod(cpu="4").cls, slice(0, 2))
-    assert [one.detail for one in miss.rejections] == ["needs 4 cpu, 2500m free"]
+    assert [one.detail for one in miss.rejections] == ["needs 4 cpu, 2.5 free"]
     assert miss.distance == (1, 1.5 / 4)
 
 

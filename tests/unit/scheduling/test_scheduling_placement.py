@@ -39,7 +39,7 @@ def test_reasons_come_in_the_schedulers_order_with_figures() -> None:
             "selector wants disk=ssd, the node has no such label",
         ),
         ("node(s) didn't have free ports for the requested pod ports", "host port 80/TCP is taken"),
-        ("Insufficient cpu", "needs 1500m cpu, 1 free"),
+        ("Insufficient cpu", "needs 1.5 cpu, 1 free"),
         (f"{SKEWED} (missing required label)", f"the node has no label {ZONE}"),
         ("node(s) didn't match pod affinity rules", f"no pod that it must be near to in this domain of {HOSTNAME}"),
         ("node(s) didn't match pod anti-affinity rules", f"a pod that it keeps away from in this domain of {HOSTNAME}"),

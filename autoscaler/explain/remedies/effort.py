@@ -1,0 +1,83 @@
+"""Which remedies come first: those that ask least of people, and keep what the pod is about."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.explain.remedies import changes as c
+from autoscaler.explain.remedies.remedy import Remedy
+from autoscaler.objects.node import ZONES
+
+_MOST = 4
+_FURTHER = 2
+"""Remedies that ask so much more than the best one are left out."""
+_EFFORT: Mapping[type[c.Change], int] = {
+    c.CreateClaim: 0,
+    c.CreateStorageClass: 0,
+    c.SelectLabel: 1,
+    c.Uncordon: 1,
+    c.Wait: 1,
+    c.LimitRequest: 3,
+    c.AddGroup: 4,
+    c.DeletePod: 4,
+    c.DropFromPod: 5,
+}
+_MIDDLING = 2
+_ELSEWHERE = 3
+"""To run in another zone: no spelling is corrected, a choice is changed."""
+_WITHOUT = 6
+"""To do without a resource at all: the pod would no longer be what it is."""
+
+
+def best_first(ways: Sequence[Remedy]) -> Iterator[Remedy]:
+    """Yield ways to help a pod, the least effort first; of equal ones the first, nearest miss first."""
+    efforts = {id(way): [_effort(change) for change in way.changes] for way in ways}
+    least = min((max(effort) for effort in efforts.values() if effort), default=0)
+    for way in sorted(ways, key=lambda way: (max(efforts[id(way)], default=_WITHOUT + 1), sum(efforts[id(way)]))):
+        if max(efforts[id(way)], default=0) <= least + _FURTHER:
+            yield way
+
+
+def _effort(change: c.AnyChange) -> int:
+    if isinstance(change, c.LimitRequest) and change.drops:
+        return _WITHOUT
+    if isinstance(change, c.SelectLabel) and change.wrong_key in ZONES:
+        return _ELSEWHERE
+    return _EFFORT.get(type(change), _MIDDLING)
+
+
+def shortlist(remedies: Iterator[Remedy]) -> list[Remedy]:
+    """Return the first few remedies, those that name a change before those that do not.
+
+    One that takes all that an earlier one takes, and perhaps more, is left out.
+    """
+    different: list[Remedy] = []
+    for option in remedies:
+        if not any(_includes(option, other) for other in different):
+            different.append(option)
+    return sorted(different, key=lambda option: not option.changes)[:_MOST]
+
+
+def _includes(option: Remedy, other: Remedy) -> bool:
+    if not option.changes or not other.changes:
+        return option.changes == other.changes
+    return _subjects(other.changes) <= _subjects(option.changes)
+
+
+def _subjects(changes: Collection[c.AnyChange]) -> set[tuple[str, ...]]:
+    """Return what is changed, amounts and places aside."""
+    return {tuple(map(str, _subject(change))) for change in changes}
+
+
+def _subject(change: c.AnyChange) -> tuple[object, ...]:
+    match change:
+        case c.LimitRequest():
+            return c.LimitRequest, change.pod, change.resource, change.drops
+        case c.SelectLabel():
+            return c.SelectLabel, change.pod, change.wrong_key
+        case c.AddGroup():
+            return (c.AddGroup,)
+        case c.Wait():
+            return (c.Wait,)
+        case _:
+            return type(change), *msgspec.structs.astuple(change)

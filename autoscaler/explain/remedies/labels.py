@@ -1,0 +1,219 @@
+"""The labels that a pod asks of its node: which of them are misspelt, and what exists instead."""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.explain.explained_pass import ExplainedPass
+from autoscaler.explain.remedies.changes import PodField, SelectLabel
+from autoscaler.explain.remedies.spot import Spot
+from autoscaler.objects.meta import Operator, Requirement
+from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import NodeSelector
+
+ARCHITECTURES = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+SYSTEMS = ("kubernetes.io/os", "beta.kubernetes.io/os")
+_WORDS: Mapping[str, tuple[str, str]] = {
+    **dict.fromkeys(ZONES, ("zone", "zones")),
+    **dict.fromkeys(REGIONS, ("region", "regions")),
+    **dict.fromkeys(ARCHITECTURES, ("architecture", "architectures")),
+    **dict.fromkeys(SYSTEMS, ("operating system", "operating systems")),
+    **dict.fromkeys(INSTANCE_TYPES, ("instance type", "instance types")),
+}
+_DISTINCT = (*ZONES, *REGIONS, *INSTANCE_TYPES)
+"""Keys whose values look alike without being misspelt."""
+_ALIASES = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "arm": "arm64"}
+_SHOWN = 5
+_LIKENESS = 0.75
+"""The least share of letters in common of a word and what it is taken for."""
+
+
+class WantedLabel(msgspec.Struct, frozen=True):
+    """A label that a pod asks for: a key with one of some values."""
+
+    field: PodField
+    key: str
+    values: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as selectors are written."""
+        only = self.values[0] if len(self.values) == 1 else f"({', '.join(self.values)})"
+        return f"{self.key}={only}"
+
+
+def wanted_labels(cls: PodClass) -> Iterator[WantedLabel]:
+    """Yield the labels that selector and required affinity of a class name; of several terms those of all."""
+    for key, value in cls.node_selector.items():
+        yield WantedLabel(PodField.NODE_SELECTOR, key, (value,))
+    for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
+        for one in term.match_expressions:
+            if one.operator == Operator.IN and one.values:
+                yield WantedLabel(PodField.NODE_AFFINITY, one.key, tuple(one.values))
+
+
+def labels_that_exist(ended: ExplainedPass) -> Iterator[Mapping[str, str]]:
+    """Yield the labels of each group's new nodes, in every zone; those of the nodes where there is no group."""
+    for template in ended.report.templates.values():
+        yield template.node.labels
+        if template.zones is not None:
+            yield from (zonal.node.labels for zonal in template.zones.templates.values())
+    if not ended.report.templates:
+        yield from (node.labels for node in ended.view.nodes)
+
+
+def keys_that_exist(ended: ExplainedPass) -> set[str]:
+    """Return the keys of all these labels."""
+    return {key for labels in labels_that_exist(ended) for key in labels}
+
+
+def values_of(key: str, ended: ExplainedPass) -> list[str]:
+    """Return the values that exist of a label, sorted."""
+    return sorted({labels[key] for labels in labels_that_exist(ended) if key in labels})
+
+
+def misspelt(cls: PodClass, ended: ExplainedPass) -> bool:
+    """Whether a label that a class asks for exists nowhere, and looks like one that does."""
+    for wanted in wanted_labels(cls):
+        known = values_of(wanted.key, ended)
+        if known and set(wanted.values).isdisjoint(known) and near_word(wanted.key, wanted.values[0], known):
+            return True
+        if not known and _near_key(wanted.key, keys_that_exist(ended)) is not None:
+            return True
+    return False
+
+
+def foreign_groups(cls: PodClass, ended: ExplainedPass) -> frozenset[str]:
+    """Return the groups of another architecture or operating system than the class is probably made for.
+
+    That is the one it asks for, or else the one that most nodes have.
+    """
+    foreign: set[str] = set()
+    for keys in (ARCHITECTURES, SYSTEMS):
+        home = {value for wanted in wanted_labels(cls) if wanted.key in keys for value in wanted.values}
+        counts: Counter[str] = Counter()
+        own: dict[str, str] = {}
+        for group in ended.view.groups.all:
+            template = ended.report.templates.get(group.id)
+            labels = {} if template is None else template.node.labels
+            value = next((labels[key] for key in keys if key in labels), None)
+            if value is not None:
+                own[group.id] = value
+                counts[value] += 1 + group.target_size
+        home = home or {value for value, _ in counts.most_common(1)}
+        foreign.update(group for group, value in own.items() if value not in home)
+    return frozenset(foreign)
+
+
+def corrections(spot: Spot) -> Iterator[SelectLabel]:
+    """Yield what the pod may ask for in place of labels that exist nowhere, of what the node has."""
+    labels = spot.node.labels
+    for wanted in wanted_labels(spot.cls):
+        known = values_of(wanted.key, spot.ended)
+        if not set(wanted.values).isdisjoint(known) or labels.get(wanted.key) in wanted.values:
+            continue
+        value, here = wanted.values[0], labels.get(wanted.key)
+        key, instead = wanted.key, here
+        if not known:
+            key = _near_key(wanted.key, keys_that_exist(spot.ended)) or ""
+            instead = value if labels.get(key) == value else None
+        elif wanted.key not in ZONES and near_word(wanted.key, value, known) != here:
+            instead = None
+        if instead is not None:
+            yield SelectLabel(
+                pod=spot.pod.key,
+                field=wanted.field,
+                key=key,
+                value=instead,
+                wrong_key=wanted.key,
+                wrong_value=value,
+            )
+
+
+def near_word(key: str, word: str, known: Collection[str]) -> str | None:
+    """Return the one of the known words, values of a label, that a word was probably meant to be."""
+    if key in (*ARCHITECTURES, *SYSTEMS) and _ALIASES.get(word) in known:
+        return _ALIASES[word]
+    plain = [other for other in known if _plain(other) == _plain(word)]
+    if plain or key in _DISTINCT:
+        return plain[0] if plain else None
+    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=_LIKENESS)
+    return close[0] if close and not _numbered_alike(word, close[0]) else None
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[-_.]", "", word.lower())
+
+
+def _numbered_alike(one: str, other: str) -> bool:
+    """Whether two words differ only in short parts, as `pool-1` and `pool-2` do: neither is the other misspelt."""
+    parts, others = (re.split(r"[-_.]", re.sub(r"\d+", "", word)) for word in (one, other))
+    if len(parts) != len(others):
+        return False
+    return all(part == theirs or max(len(part), len(theirs)) <= 2 for part, theirs in zip(parts, others, strict=True))
+
+
+def corrected(selector: NodeSelector, changes: Collection[SelectLabel]) -> NodeSelector:
+    """Return a required node affinity with the labels that changes put in place of others."""
+    terms = [
+        replace(term, match_expressions=[_corrected(one, changes) for one in term.match_expressions])
+        for term in selector.node_selector_terms
+    ]
+    return NodeSelector(node_selector_terms=terms)
+
+
+def _corrected(one: Requirement, changes: Collection[SelectLabel]) -> Requirement:
+    for change in changes:
+        if one.operator == Operator.IN and one.key == change.wrong_key and change.wrong_value in one.values:
+            return replace(one, key=change.key, values=[change.value])
+    return one
+
+
+def unlike(spot: Spot) -> str:
+    """Return which label the pod asks for that the node does not have, and what exists; empty where none is named."""
+    labels = spot.node.labels
+    missing = [wanted for wanted in wanted_labels(spot.cls) if labels.get(wanted.key) not in wanted.values]
+    for wanted in missing:
+        known = values_of(wanted.key, spot.ended)
+        if set(wanted.values).isdisjoint(known):
+            return _unknown(wanted, known, spot.ended)
+    return f"wants {missing[0]}, which {spot.place} does not have" if missing else ""
+
+
+def _unknown(wanted: WantedLabel, known: Collection[str], ended: ExplainedPass) -> str:
+    whose = "group" if ended.report.templates else "node"
+    if wanted.key in _WORDS and known:
+        one = _WORDS[wanted.key][0]
+        near = near_word(wanted.key, wanted.values[0], known)
+        guess = "" if near is None else f" (did you mean {near}?)"
+        return f"wants {one} {' or '.join(wanted.values)}; {that_exist(wanted.key, known)}{guess}"
+    value = wanted.values[0]
+    near = near_word(wanted.key, value, known) if known else _near_key(wanted.key, keys_that_exist(ended))
+    if near is not None:
+        return f"wants {wanted}, and no {whose} has that label (did you mean {near}?)"
+    exist = f"; {wanted.key} is {_listed(known, 'or')}" if 0 < len(known) <= _SHOWN else ""
+    return f"wants {wanted}, and no {whose} has that label{exist}"
+
+
+def that_exist(key: str, values: Collection[str]) -> str:
+    """Return the values that exist of a well-known label in words: `the zones are a and b`."""
+    one, many = _WORDS[key]
+    return f"the only {one} is {_listed(values)}" if len(values) == 1 else f"the {many} are {_listed(values)}"
+
+
+def _near_key(key: str, keys: Collection[str]) -> str | None:
+    same_end = [other for other in keys if other.rpartition("/")[2] == key.rpartition("/")[2]]
+    if same_end:
+        return min(same_end, key=lambda other: ("beta" in other, other))
+    return near_word("", key, keys)
+
+
+def _listed(values: Collection[str], last: str = "and") -> str:
+    *head, final = values
+    if len(values) > _SHOWN:
+        return f"{', '.join(head[: _SHOWN - 1])} and {len(values) - _SHOWN + 1} more"
+    return f"{', '.join(head)} {last} {final}" if head else final

@@ -1,0 +1,116 @@
+"""What is wrong with the PersistentVolumeClaims of a pod, and where its volumes can be used."""
+
+from collections.abc import Iterator, Mapping
+
+from autoscaler.explain.remedies.changes import AnyChange, CreateClaim, CreateStorageClass
+from autoscaler.explain.remedies.spot import Spot
+from autoscaler.objects.meta import Operator
+from autoscaler.objects.node import REGIONS, ZONES
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim
+from autoscaler.scheduling.claims import ClaimFault, FaultyClaim, faulty_claims
+from autoscaler.snapshot.cluster import Related
+
+
+def storage_changes(spot: Spot) -> Iterator[AnyChange]:
+    """Yield the objects to create for the claims of the pod; nothing where that is not enough."""
+    related = spot.ended.view.related
+    changes = [_creation(faulty, spot.cls, related) for faulty in faulty_claims(spot.cls, related)]
+    yield from (change for change in changes if change is not None and None not in changes)
+
+
+def _creation(faulty: FaultyClaim, cls: PodClass, related: Related) -> AnyChange | None:
+    if faulty.fault is ClaimFault.MISSING:
+        return CreateClaim(claim=f"{cls.namespace}/{faulty.name}")
+    if faulty.fault is ClaimFault.UNBOUND and (missing := _missing_class(faulty, cls, related)):
+        return CreateStorageClass(name=missing)
+    return None
+
+
+def _missing_class(faulty: FaultyClaim, cls: PodClass, related: Related) -> str:
+    claim = related.claims[f"{cls.namespace}/{faulty.name}"]
+    name = "" if claim.spec.volume_name else claim.storage_class
+    return "" if name in related.storage_classes else name
+
+
+def storage_trouble(spot: Spot) -> tuple[str, str] | None:
+    """Return what is wrong with the first claim that no node can serve, and what to do about it; None: nothing is."""
+    related = spot.ended.view.related
+    faulty = next(faulty_claims(spot.cls, related), None)
+    if faulty is None:
+        return None
+    key = f"{spot.pod.namespace}/{faulty.name}"
+    claim = related.claims.get(key)
+    if faulty.fault is ClaimFault.UNBOUND and claim is not None:
+        return _unbound(faulty, claim, spot.cls, related)
+    volume = "" if claim is None else claim.spec.volume_name
+    cause, advice = _TROUBLES[faulty.fault]
+    return cause.format(claim=key, volume=volume), advice.format(claim=key, volume=volume)
+
+
+_TROUBLES: Mapping[ClaimFault, tuple[str, str]] = {
+    ClaimFault.MISSING: (
+        "uses PersistentVolumeClaim {claim}, which does not exist",
+        "Create PersistentVolumeClaim {claim}.",
+    ),
+    ClaimFault.NOT_MADE_YET: (
+        "uses PersistentVolumeClaim {claim}, which does not exist yet",
+        "Wait for the controller manager to create PersistentVolumeClaim {claim}; if it does not, see its log.",
+    ),
+    ClaimFault.UNDECODED: (
+        "uses PersistentVolumeClaim {claim}, which cannot be decoded",
+        "Correct PersistentVolumeClaim {claim}; the log has the error.",
+    ),
+    ClaimFault.LOST: (
+        "uses PersistentVolumeClaim {claim}, whose PersistentVolume {volume} is lost",
+        "Restore PersistentVolume {volume}, or delete PersistentVolumeClaim {claim} and create it again.",
+    ),
+    ClaimFault.LEAVING: (
+        "uses PersistentVolumeClaim {claim}, which is being deleted",
+        "Create PersistentVolumeClaim {claim} again once it is gone.",
+    ),
+    ClaimFault.VOLUME_MISSING: (
+        "uses PersistentVolumeClaim {claim}, whose PersistentVolume {volume} does not exist",
+        "Restore PersistentVolume {volume}, or delete PersistentVolumeClaim {claim} and create it again.",
+    ),
+}
+
+
+def _unbound(faulty: FaultyClaim, claim: PersistentVolumeClaim, cls: PodClass, related: Related) -> tuple[str, str]:
+    key, name = f"{cls.namespace}/{faulty.name}", claim.storage_class
+    if missing := _missing_class(faulty, cls, related):
+        return (
+            f"uses PersistentVolumeClaim {key}, whose StorageClass {missing} does not exist",
+            f"Create StorageClass {missing}.",
+        )
+    if not name:
+        return (
+            f"uses PersistentVolumeClaim {key}, which has neither a volume nor a StorageClass",
+            f"Name a StorageClass in PersistentVolumeClaim {key}, or create a PersistentVolume for it.",
+        )
+    return (
+        f"uses PersistentVolumeClaim {key}, which is not bound yet",
+        f"See the events of PersistentVolumeClaim {key}: StorageClass {name} binds it before the pod has a node.",
+    )
+
+
+def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
+    """Return the first volume of the pod that the node cannot reach, and the labels of a node that can."""
+    related, labels = spot.ended.view.related, spot.node.labels
+    for name in spot.cls.claims:
+        claim = related.claims.get(f"{spot.pod.namespace}/{name}")
+        volume = None if claim is None else related.volumes.get(claim.spec.volume_name)
+        asked = {} if volume is None else _asked(volume)
+        if volume is not None and any(labels.get(key) != value for key, value in asked.items()):
+            return volume.name, asked
+    return None
+
+
+def _asked(volume: PersistentVolume) -> dict[str, str]:
+    """Return labels of nodes that can use a volume, as far as it names some."""
+    named = volume.metadata.labels
+    asked = {key: named[key].split("__")[0].strip() for key in (*ZONES, *REGIONS) if key in named}
+    affinity = volume.spec.node_affinity
+    terms = [] if affinity is None or affinity.required is None else affinity.required.node_selector_terms
+    expressions = terms[0].match_expressions if terms else []
+    return asked | {one.key: one.values[0] for one in expressions if one.operator == Operator.IN and one.values}
