@@ -129,7 +129,10 @@ def _apply_to_pod(
     match change:
         case c.LimitRequest():
             (container,) = spec["containers"]
-            container["resources"]["requests"][change.resource] = change.at_most
+            for one in (container, *spec.get("initContainers", [])):
+                requests = one["resources"]["requests"]
+                if change.resource in requests:
+                    requests[change.resource] = change.at_most
         case c.AddToleration():
             toleration = {"key": change.key, "operator": "Equal", "value": change.value, "effect": change.effect}
             spec["tolerations"] = [*spec.get("tolerations", []), toleration]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import msgspec
 
 from autoscaler.explain.explained_pass import ExplainedPass
+from autoscaler.explain.remedies.causes import cause_of
 from autoscaler.explain.remedies.changes import (
     AddBudget,
     AllowDisruptions,
@@ -17,7 +18,7 @@ from autoscaler.explain.remedies.changes import (
     sentence,
     told,
 )
-from autoscaler.explain.remedies.filters import changes_to_fit
+from autoscaler.explain.remedies.filters import changes_to_fit, told_for_node
 from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.remedy import Culprit, CulpritKind, Remedy, remedy
 from autoscaler.explain.remedies.spot import Spot
@@ -191,13 +192,15 @@ def _moves(verdict: DrainVerdict) -> bool:
 def _room_for(pod: Pod, ended: ExplainedPass, among: Mask) -> Remedy:
     """Return what the nearest other node would need for the pod."""
     placer, code = ended.simulated, UnremovableReason.NO_PLACE
-    cause = f"is kept by pod {pod.key}, which finds no room elsewhere"
+    kept = f"is kept by pod {pod.key}, which"
     misses = near_misses(placer, pod.cls, slice(0, placer.trial.base))
     nearest = [position for miss in misses for position in miss.positions if among[position]]
     for position in nearest[:_NEAREST]:
-        changes = changes_to_fit(Spot(ended, pod, position))
+        spot = Spot(ended, pod, position)
+        changes = changes_to_fit(spot)
         if changes:
-            text = sentence(f"{told(changes)} so that node {placer.trial.name(position)} takes it")
-            return remedy(code, (CulpritKind.POD, pod.key), text, changes, cause)
+            cause = f"{kept} {cause_of(placer.why(pod.cls, position), spot)}"
+            return remedy(code, (CulpritKind.POD, pod.key), told_for_node(changes, spot), changes, cause)
     text = f"Add a node that takes pod {pod.key}; the others do not, or are to go too."
-    return remedy(code, (CulpritKind.POD, pod.key), text, cause=cause)
+    why = cause_of(placer.why(pod.cls, nearest[0]), Spot(ended, pod, nearest[0])) if nearest else "finds no other node"
+    return remedy(code, (CulpritKind.POD, pod.key), text, cause=f"{kept} {why}")

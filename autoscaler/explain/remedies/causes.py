@@ -19,17 +19,18 @@ from autoscaler.scheduling.volumes import RestrictionGuard
 
 
 def cause_of(rejections: Sequence[Rejection], spot: Spot) -> str:
-    """Return what the first filter has against the pod on the node; empty where nothing has."""
-    if not rejections:
-        return ""
-    first = rejections[0]
-    told = _TELLING.get(first.reason)
-    return (told(spot) if told is not None else "") or first.detail or first.message
+    """Return what the filters have against the pod on the node; empty where none has anything."""
+    first = {rejection.reason: rejection for rejection in reversed(rejections)}
+    if NoFit.UNSCHEDULABLE in first:
+        first.pop(NoFit.TAINT, None)
+    telling = ((_TELLING.get(reason), first[reason]) for reason in NoFit if reason in first)
+    told = ((tell(spot) if tell is not None else "") or one.detail or one.message for tell, one in telling)
+    return "; ".join(dict.fromkeys(told))
 
 
 def _resources(spot: Spot) -> str:
     if spot.free(quantity.PODS) < 1:
-        return f"finds no pod slot left on {spot.place}"
+        return f"finds no pod slot left on {spot.where}"
     short = {
         resource: amount
         for resource, amount in spot.cls.requests.items()
@@ -44,8 +45,8 @@ def _resources(spot: Spot) -> str:
     largest = spot.group is not None and all(
         spot.node.allocatable.get(resource, 0) >= _most(resource, spot) for resource in short
     )
-    place = f"the largest machine, of {spot.place}," if largest else spot.place
-    return f"needs {needs}; {place} has {has} free"
+    one = spot.place if spot.group is None else f"a new node of {spot.place}"
+    return f"needs {needs}; {f'the largest machine, of {spot.place},' if largest else one} has {has} free"
 
 
 def _amount(resource: str, amount: int) -> str:
@@ -71,9 +72,8 @@ def _ports(spot: Spot) -> str:
         clash = guard.clash(spot.position) if isinstance(guard, PortGuard) else None
         holder = None if clash is None else pod_with_port(spot, clash.port)
         if clash is not None:
-            where = f"on every new node of {spot.place}" if spot.group is not None else f"on {spot.place}"
             whose = "another pod" if holder is None else f"pod {holder.key}"
-            return f"needs host port {clash.port}/{clash.protocol}, which {whose} holds {where}"
+            return f"needs host port {clash.port}/{clash.protocol}, which {whose} holds on {spot.where}"
     return ""
 
 
@@ -93,7 +93,7 @@ def _pod_affinity(spot: Spot) -> str:
     for guard in refusing(NoFit.POD_AFFINITY, spot):
         if not isinstance(guard, AvoidGuard):
             terms = joined(dict.fromkeys(map(_selected, spot.cls.pod_affinity)))
-            return f"has to be near pods with {terms}, and none is near {spot.place}"
+            return f"has to be near pods with {terms}, and there are none near {spot.where}"
         tally = guard.refusing(spot.position)
         if tally is None or tally.key is None:
             continue
@@ -129,14 +129,14 @@ def _storage(spot: Spot) -> str:
         return trouble[0]
     found = storage_labels(spot)
     if found is None:
-        return f"finds no volume for its PersistentVolumeClaims on {spot.place}"
-    volume, labels = found
+        return f"finds no volume for its PersistentVolumeClaims on {spot.where}"
+    what, labels = found
     zone = next((labels[key] for key in ZONES if key in labels), None)
     if zone is None:
-        return f"can use its PersistentVolume {volume} only where {joined(f'{k}={v}' for k, v in labels.items())}"
+        return f"{what} only where {joined(f'{key}={value}' for key, value in labels.items())}"
     zones = sorted({one for key in ZONES for one in values_of(key, spot.ended)})
     others = f"; {that_exist(ZONES[0], zones)}" if zones and zone not in zones else ""
-    return f"has PersistentVolume {volume} in zone {zone}{others}"
+    return f"{what} only in zone {zone}{others}"
 
 
 _TELLING: Mapping[NoFit, Callable[[Spot], str]] = {

@@ -3,7 +3,7 @@
 Figures come from the simulated cluster: what is free there, and what the guards count.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from autoscaler.explain.remedies.changes import (
     AddToleration,
@@ -17,6 +17,8 @@ from autoscaler.explain.remedies.changes import (
     SetFlag,
     Uncordon,
     once,
+    sentence,
+    told,
 )
 from autoscaler.explain.remedies.labels import corrected, corrections
 from autoscaler.explain.remedies.spot import Spot, counted_pod
@@ -24,12 +26,13 @@ from autoscaler.explain.remedies.storage import storage_changes
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches
 from autoscaler.objects.meta import OwnerReference
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import CORDONED, Pod, PodClass
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.affinity import AffinityGuard, AvoidGuard
 from autoscaler.scheduling.placement import Guard
 from autoscaler.scheduling.topology import SpreadGuard
 from autoscaler.scheduling.volumes import RestrictionGuard
+from autoscaler.snapshot.template import CONDITION_TAINTS
 
 
 def changes_to_fit(spot: Spot) -> tuple[AnyChange, ...] | None:
@@ -44,6 +47,13 @@ def changes_to_fit(spot: Spot) -> tuple[AnyChange, ...] | None:
     return tuple(once(changes))
 
 
+def told_for_node(changes: Sequence[AnyChange], spot: Spot, about: str = "") -> str:
+    """Return the instruction to have a node that exists take the pod; `about` as for `told`."""
+    if all(isinstance(change, Uncordon) for change in changes):
+        return sentence(told(changes, about))
+    return sentence(f"{told(changes, about)} so that {spot.place} takes it")
+
+
 def _unschedulable(spot: Spot) -> Iterator[AnyChange]:
     if spot.group is None:
         yield Uncordon(node=spot.node.name)
@@ -56,8 +66,15 @@ def _dropping(field: PodField) -> "_Removing":
 
 
 def _tolerations(spot: Spot) -> Iterator[AnyChange]:
-    for taint in spot.node.taints:
-        if not spot.cls.tolerates(taint):
+    """Yield a toleration for each taint; nothing where a condition of the machine keeps the pod away."""
+    against = [taint for taint in spot.node.taints if not spot.cls.tolerates(taint)]
+    conditions = {taint.key for taint in against if spot.group is None} & CONDITION_TAINTS
+    if not conditions <= {CORDONED.key}:
+        return
+    for taint in against:
+        if taint.key in conditions:
+            yield Uncordon(node=spot.node.name)
+        else:
             yield AddToleration(pod=spot.pod.key, key=taint.key, value=taint.value, effect=taint.effect)
 
 
@@ -130,6 +147,13 @@ def _restrictions(spot: Spot) -> Iterator[AnyChange]:
         if user is None:
             return
         yield DeletePod(pod=user.key)
+
+
+def avoided_keys(spot: Spot) -> set[str]:
+    """Return the topology keys over which anti-affinity keeps the pod off the node."""
+    guards = [guard for guard in refusing(NoFit.POD_AFFINITY, spot) if isinstance(guard, AvoidGuard)]
+    tallies = [guard.refusing(spot.position) for guard in guards]
+    return {tally.key for tally in tallies if tally is not None and tally.key is not None}
 
 
 def refusing(reason: NoFit, spot: Spot) -> Iterator[Guard]:

@@ -12,7 +12,7 @@ from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.changes import PodField, SelectLabel
 from autoscaler.explain.remedies.spot import Spot
 from autoscaler.objects.meta import Operator, Requirement
-from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES
+from autoscaler.objects.node import HOSTNAME, INSTANCE_TYPES, REGIONS, ZONES
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector
 
@@ -25,7 +25,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(SYSTEMS, ("operating system", "operating systems")),
     **dict.fromkeys(INSTANCE_TYPES, ("instance type", "instance types")),
 }
-_DISTINCT = (*ZONES, *REGIONS, *INSTANCE_TYPES)
+_DISTINCT = (*_WORDS, HOSTNAME)
 """Keys whose values look alike without being misspelt."""
 _ALIASES = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "arm": "arm64"}
 _SHOWN = 5
@@ -121,7 +121,7 @@ def corrections(spot: Spot) -> Iterator[SelectLabel]:
         if not known:
             key = _near_key(wanted.key, keys_that_exist(spot.ended)) or ""
             instead = value if labels.get(key) == value else None
-        elif wanted.key not in ZONES and near_word(wanted.key, value, known) != here:
+        elif here != (near_word(wanted.key, value, known) or (here if wanted.key in ZONES else None)):
             instead = None
         if instead is not None:
             yield SelectLabel(
@@ -192,11 +192,18 @@ def _unknown(wanted: WantedLabel, known: Collection[str], ended: ExplainedPass) 
         guess = "" if near is None else f" (did you mean {near}?)"
         return f"wants {one} {' or '.join(wanted.values)}; {that_exist(wanted.key, known)}{guess}"
     value = wanted.values[0]
+    if wanted.key == HOSTNAME:
+        return f"wants the node whose host name is {value}"
     near = near_word(wanted.key, value, known) if known else _near_key(wanted.key, keys_that_exist(ended))
     if near is not None:
         return f"wants {wanted}, and no {whose} has that label (did you mean {near}?)"
     exist = f"; {wanted.key} is {_listed(known, 'or')}" if 0 < len(known) <= _SHOWN else ""
     return f"wants {wanted}, and no {whose} has that label{exist}"
+
+
+def in_another(key: str) -> str:
+    """Return where nodes with another value of a label are: `in another zone`."""
+    return f"in another {_WORDS[key][0]}" if key in _WORDS else f"with another {key}"
 
 
 def that_exist(key: str, values: Collection[str]) -> str:

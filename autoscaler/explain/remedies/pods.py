@@ -9,10 +9,13 @@ from autoscaler.explain.remedies.causes import cause_of
 from autoscaler.explain.remedies.changes import (
     AddGroup,
     AddToleration,
+    AllowSkew,
     AnyChange,
     CreateClaim,
     CreateStorageClass,
+    DropFromPod,
     LimitRequest,
+    PodField,
     Uncordon,
     joined,
     resource_name,
@@ -20,14 +23,14 @@ from autoscaler.explain.remedies.changes import (
     told,
 )
 from autoscaler.explain.remedies.effort import best_first
-from autoscaler.explain.remedies.filters import changes_to_fit
+from autoscaler.explain.remedies.filters import avoided_keys, changes_to_fit, told_for_node
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, more_nodes, paused
-from autoscaler.explain.remedies.labels import foreign_groups, misspelt, wanted_labels
+from autoscaler.explain.remedies.labels import foreign_groups, in_another, misspelt, wanted_labels
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
 from autoscaler.explain.remedies.spot import Spot
 from autoscaler.explain.remedies.storage import storage_labels, storage_trouble
-from autoscaler.objects.node import Node
+from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import NoFit, PodVerdict, Rejection, ScaleUpResult, Skipped, Waiting
 from autoscaler.registry.backoff import backed_off
@@ -163,7 +166,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
         spot = Spot(ended, pod, placer.trial.add(template, 1)[0], group_id)
         reasons = placer.why(pod.cls, spot.position)
         changes = changes_to_fit(spot)
-        cause = cause_of(reasons, spot)
+        cause, another = cause_of(reasons, spot), _or_another_group(changes or (), spot)
     by_zone = verdict(placer, pod.cls, template, reasons)
     if first is None and by_zone != reasons:
         text = f"Wait, or use one group per zone in place of {group_id}, so that the zone can be chosen."
@@ -171,7 +174,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
     if changes is None or not (changes or first):
         return None
     if first is None:
-        return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, pod, group_id), changes, cause)
+        return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, spot, another), changes, cause)
     return first if not changes else _held_besides(first, changes, cause, pod)
 
 
@@ -182,22 +185,30 @@ def _held_besides(first: Remedy, changes: Sequence[AnyChange], cause: str, pod: 
     return remedy(first.code, culprit, text, (*first.changes, *changes), f"{cause}; {first.cause}")
 
 
-def _to_take(changes: Sequence[AnyChange], pod: Pod, group_id: str) -> str:
+def _to_take(changes: Sequence[AnyChange], spot: Spot, another: str) -> str:
     """Return the instruction to have a group take a pod, and which other group would do as well."""
-    words = told(changes, pod.key)
+    words = told(changes, spot.pod.key)
     if all(isinstance(change, CreateClaim | CreateStorageClass) for change in changes):
         return sentence(words)
-    return sentence(f"{words} so that group {group_id} takes it{_or_another_group(changes)}")
+    return sentence(f"{words} so that {spot.place} takes it{another}")
 
 
-def _or_another_group(changes: Sequence[AnyChange]) -> str:
+def _or_another_group(changes: Sequence[AnyChange], spot: Spot) -> str:
+    if not changes:
+        return ""
     limits = [change for change in changes if isinstance(change, LimitRequest)]
     if len(limits) == len(changes):
         absent = [resource_name(limit.resource) for limit in limits if limit.drops]
         return f", or add a group that has {joined(absent)}" if absent else ", or add a group with larger machines"
     if all(isinstance(change, AddToleration) for change in changes):
         return f", or add a group without th{'is taint' if len(changes) == 1 else 'ese taints'}"
-    return ""
+    keys = {change.topology_key for change in changes if isinstance(change, AllowSkew)}
+    keys |= {key for key in avoided_keys(spot) if _only_apart(changes)}
+    return f", or add a group {in_another(keys.pop())}" if len(keys) == len(changes) == 1 else ""
+
+
+def _only_apart(changes: Sequence[AnyChange]) -> bool:
+    return all(isinstance(one, DropFromPod) and one.field is PodField.POD_ANTI_AFFINITY for one in changes)
 
 
 def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: ExplainedPass) -> Remedy | None:
@@ -231,6 +242,8 @@ def _labels_to_have(spot: Spot, reasons: Sequence[Rejection]) -> dict[str, str]:
         label.key: label.values[0] for label in wanted_labels(spot.cls) if labels.get(label.key) not in label.values
     }
     asked |= {} if stored is None else stored[1]
+    if HOSTNAME in asked:
+        return {}
     return {key: value for key, value in asked.items() if labels.get(key) != value}
 
 
@@ -250,8 +263,7 @@ def onto_nodes(pod: Pod, ended: ExplainedPass, nodes: Sequence[int], code: str |
             rejections = spot.placer.why(pod.cls, position)
             reason, name = rejections[0].reason, spot.trial.name(position)
             culprit = (CulpritKind.NODE, name) if reason is NoFit.UNSCHEDULABLE else (CulpritKind.POD, pod.key)
-            named = changes == (Uncordon(node=name),)
-            text = sentence(told(changes, pod.key) + ("" if named else f" so that node {name} takes it"))
+            text = told_for_node(changes, spot, pod.key)
             yield remedy(code or reason, culprit, text, changes, cause_of(rejections, spot))
 
 

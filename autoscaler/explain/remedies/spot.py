@@ -52,6 +52,11 @@ class Spot(msgspec.Struct, frozen=True):
         """What to call the group or the node."""
         return f"node {self.trial.name(self.position)}" if self.group is None else f"group {self.group}"
 
+    @property
+    def where(self) -> str:
+        """What to call all nodes like it."""
+        return self.place if self.group is None else f"new nodes of {self.place}"
+
 
 def counted_pod(spot: Spot, tally: DomainTally, *, anywhere: bool = False) -> Pod | None:
     """Return one of the pods that a tally counts in the domain of the node, or `anywhere`; the pod itself aside."""

@@ -7,7 +7,7 @@ from autoscaler.explain.remedies.spot import Spot
 from autoscaler.objects.meta import Operator
 from autoscaler.objects.node import REGIONS, ZONES
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim
+from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.scheduling.claims import ClaimFault, FaultyClaim, faulty_claims
 from autoscaler.snapshot.cluster import Related
 
@@ -95,15 +95,28 @@ def _unbound(faulty: FaultyClaim, claim: PersistentVolumeClaim, cls: PodClass, r
 
 
 def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
-    """Return the first volume of the pod that the node cannot reach, and the labels of a node that can."""
+    """Return the first volume of the pod that cannot be used on the node, and the labels of a node where it can."""
     related, labels = spot.ended.view.related, spot.node.labels
     for name in spot.cls.claims:
         claim = related.claims.get(f"{spot.pod.namespace}/{name}")
-        volume = None if claim is None else related.volumes.get(claim.spec.volume_name)
-        asked = {} if volume is None else _asked(volume)
-        if volume is not None and any(labels.get(key) != value for key, value in asked.items()):
-            return volume.name, asked
+        if claim is None:
+            continue
+        volume, storage = related.volumes.get(claim.spec.volume_name), related.storage_classes.get(claim.storage_class)
+        if volume is not None:
+            words, asked = f"can use PersistentVolume {volume.name}", _asked(volume)
+        elif storage is not None:
+            words, asked = f"gets a volume of StorageClass {storage.name}", _allowed(storage)
+        else:
+            continue
+        if any(labels.get(key) != value for key, value in asked.items()):
+            return words, asked
     return None
+
+
+def _allowed(storage: StorageClass) -> dict[str, str]:
+    """Return labels of nodes for which a class makes volumes, as far as it names some."""
+    expressions = storage.allowed_topologies[0].match_label_expressions if storage.allowed_topologies else []
+    return {one.key: one.values[0] for one in expressions if one.values}
 
 
 def _asked(volume: PersistentVolume) -> dict[str, str]:

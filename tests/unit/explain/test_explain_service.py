@@ -17,7 +17,7 @@ from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.play import play_and_explain, play_and_look
 from tests.manifests import a_pod, running
-from tests.scenarios.test_remedies import pending, standing
+from tests.situations.scenes import pending, standing
 
 POD = "pod/default/web-0"
 NODE = "node/n"

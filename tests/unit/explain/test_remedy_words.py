@@ -23,7 +23,8 @@ from autoscaler.objects.meta import LAST_KNOWN, UNDECODED
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
 from tests.manifests import a_pod, running
-from tests.scenarios.test_remedies import TWO, pending, standing
+from tests.situations.pods import TWO
+from tests.situations.scenes import pending, standing
 
 
 @pytest.mark.parametrize(
