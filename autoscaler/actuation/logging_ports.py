@@ -8,8 +8,8 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from autoscaler.actuation.answer_log import AnswerLog, QuestionKind
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.node_removal import NodeRemoval
-from autoscaler.actuation.status_writes import Statuses
+from autoscaler.actuation.node_removal import NodeRemover
+from autoscaler.actuation.status_writes import ClusterStatuses
 from autoscaler.scaleup.price import Prices
 
 P = ParamSpec("P")
@@ -58,24 +58,24 @@ PRICES = (
     ),
 )
 REMOVAL = (
-    _question(NodeRemoval.under_way, QuestionKind.UNDER_WAY),
-    _question(NodeRemoval.drain_results, QuestionKind.ENDED),
+    _question(NodeRemover.under_way, QuestionKind.UNDER_WAY),
+    _question(NodeRemover.drain_results, QuestionKind.ENDED),
     _question(
-        NodeRemoval.start,
+        NodeRemover.start,
         QuestionKind.START,
         lambda plan: (removal.node.name for removal in (*plan.empty, *plan.drained)),
     ),
-    _question(NodeRemoval.mark, QuestionKind.MARK),
+    _question(NodeRemover.mark, QuestionKind.MARK),
     _question(
-        NodeRemoval.annotate,
+        NodeRemover.annotate,
         QuestionKind.ANNOTATE,
         lambda node, annotations: (node, *(f"{key}={value or ''}" for key, value in sorted(annotations.items()))),
     ),
-    _question(NodeRemoval.clean_up, QuestionKind.CLEAN_UP),
+    _question(NodeRemover.clean_up, QuestionKind.CLEAN_UP),
 )
 STATUSES = (
     _question(
-        Statuses.put,
+        ClusterStatuses.put,
         QuestionKind.STATUS,
         lambda change: (
             change.kind,
@@ -85,11 +85,11 @@ STATUSES = (
         ),
     ),
     _question(
-        Statuses.store,
+        ClusterStatuses.store,
         QuestionKind.STATUS,
         lambda template: ("PodTemplate", template["metadata"]["namespace"], template["metadata"]["name"]),
     ),
-    _question(Statuses.delete, QuestionKind.STATUS, lambda request: ("delete", request.namespace, request.name)),
+    _question(ClusterStatuses.delete, QuestionKind.STATUS, lambda request: ("delete", request.namespace, request.name)),
 )
 
 

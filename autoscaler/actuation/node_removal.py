@@ -1,7 +1,6 @@
 """The entry point of a pass for removals: the deleter, the soft taints and the clean-up."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
 
 from autoscaler.actuation.deletion import Deleter, StartedRemovals
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker, TrackedDeletions
@@ -20,34 +19,6 @@ from autoscaler.scaledown.taints import SoftTaints
 log = Log(__name__)
 
 
-class NodeRemoval(Protocol):
-    """Removes nodes beside the pass, and marks unneeded ones."""
-
-    def under_way(self) -> TrackedDeletions:
-        """Return the removals in progress."""
-        ...
-
-    def drain_results(self) -> Sequence[Finished]:
-        """Return the removals that ended since the last call."""
-        ...
-
-    def start(self, plan: NodesToDelete) -> StartedRemovals:
-        """Begin removals; raises `LeadershipLost`."""
-        ...
-
-    def mark(self, plan: SoftTaints) -> None:
-        """Change soft taints until the time for it runs out; raises `LeadershipLost`."""
-        ...
-
-    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations of a node (None removes one); return False on failure. Raises `LeadershipLost`."""
-        ...
-
-    def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
-        """Remove the taints that an earlier process left; `managed` holds the names of nodes in groups."""
-        ...
-
-
 class DryRunDeleter:
     """The `Deleter` of a dry run. It begins no removal, because the events that a removal waits for never happen."""
 
@@ -60,7 +31,7 @@ class DryRunDeleter:
 
 
 class NodeRemover:
-    """Implements `NodeRemoval` with a deleter and writes to nodes."""
+    """Removes nodes beside the pass, and marks unneeded ones."""
 
     def __init__(
         self,
@@ -106,7 +77,7 @@ class NodeRemover:
         return True
 
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
-        """Remove the taints that an earlier process left."""
+        """Remove the taints that an earlier process left; `managed` holds the names of nodes in groups."""
         everything = tuple(nodes)
         self._clean_up.hard_taints(everything, managed, cordoned=self._drain.cordon_node_before_terminating)
         self._clean_up.soft_taints(everything, self._options)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -32,24 +32,8 @@ class StatusWrite(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Statuses(Protocol):
-    """Writes of the deciding thread to custom objects. No method raises."""
-
-    def put(self, change: StatusChange) -> StatusWrite:
-        """Apply a change to a status."""
-        ...
-
-    def store(self, template: Mapping[str, Any]) -> StatusWrite:
-        """Create or update a PodTemplate."""
-        ...
-
-    def delete(self, request: ProvisioningRequest) -> StatusWrite:
-        """Delete a request that has ended, unless it has changed since it was read."""
-        ...
-
-
 class ClusterStatuses:
-    """Implements `Statuses` on a cluster."""
+    """Writes of the deciding thread to custom objects. No method raises."""
 
     def __init__(self, writes: ClusterWrites) -> None:
         self._writes = writes
@@ -64,7 +48,7 @@ class ClusterStatuses:
         return _written(lambda: self._writes.apply(template))
 
     def delete(self, request: ProvisioningRequest) -> StatusWrite:
-        """Delete a request, unless it has changed since it was read."""
+        """Delete a request that has ended, unless it has changed since it was read."""
         ref = ObjectRef(request.api_version, "ProvisioningRequest", request.name, request.namespace)
         return _written(lambda: self._writes.delete(ref, request.uid, request.metadata.resource_version))
 

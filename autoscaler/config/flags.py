@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from autoscaler.config.syntax import FlagDifference, Support
+from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
 from cloudprovider.structure import Syntax, key_of
 
@@ -68,6 +68,8 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
         syntax = next((mark for mark in marks if isinstance(mark, Syntax)), None)
         if syntax is None:
             continue
+        # The text of the help; then, if the flag is not simply the same as in Cluster Autoscaler, why.
+        text, *why = (mark for mark in marks if isinstance(mark, str) and not isinstance(mark, Support))
         name = field.removesuffix("_s").replace("_", "-")
         own_key = key_of(field)
         section_flags.append(
@@ -77,11 +79,11 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
                 field=field,
                 key=own_key if section == "source" else f"{key_of(section)}.{own_key}",
                 default=getattr(defaults, field),
-                help=next(mark for mark in marks if type(mark) is str),
+                help=text,
                 support=next((mark for mark in marks if isinstance(mark, Support)), Support.SAME),
                 syntax=syntax,
                 bounds=next((mark for mark in marks if isinstance(mark, msgspec.Meta)), None),
-                why=next((mark for mark in marks if isinstance(mark, FlagDifference)), ""),
+                why="".join(why),
             )
         )
     return section_flags

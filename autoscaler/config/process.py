@@ -10,7 +10,6 @@ from autoscaler.config.syntax import (
     Address,
     Count,
     CountFromOne,
-    FlagDifference,
     Gates,
     NodeSpecs,
     Number,
@@ -28,6 +27,10 @@ from autoscaler.config.syntax import (
 )
 from autoscaler.logs import LogFormat
 from cloudprovider.structure import Seconds
+
+_NO_LOG_FILES = "There are no log files: everything goes to standard error."
+_UNBUFFERED = "Nothing is buffered."
+_OF_A_LIBRARY = "A library of Cluster Autoscaler added it; the autoscaler never used it."
 
 
 class Compatibility(StrEnum):
@@ -66,10 +69,7 @@ class Provider(msgspec.Struct, frozen=True):
     nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
     node_group_auto_discovery: Annotated[StringArray, "Selectors by which the provider finds node groups."] = ()
     cluster_name: Annotated[
-        OptionalText,
-        "Name of the cluster, for providers that need it.",
-        Support.ACCEPTED,
-        FlagDifference("No provider uses it yet."),
+        OptionalText, "Name of the cluster, for providers that need it.", Support.ACCEPTED, "No provider uses it yet."
     ] = None
     price_file: Annotated[
         OptionalFile, "Prices of instance types and of resources (YAML), for providers without prices.", Support.OURS
@@ -79,15 +79,13 @@ class Provider(msgspec.Struct, frozen=True):
         Switch,
         "Create and delete node groups in the background.",
         Support.NOT_APPLICABLE,
-        FlagDifference("No provider creates node groups, neither here nor in Cluster Autoscaler's own distribution."),
+        "No provider creates node groups, neither here nor in Cluster Autoscaler's own distribution.",
     ] = False
     aws_use_static_instance_list: Annotated[
         Switch,
         "AWS: use the built-in list of instance types.",
         Support.ACCEPTED,
-        FlagDifference(
-            "There is no built-in list: the provider reads only the types in use, and tags can describe them as well."
-        ),
+        "There is no built-in list: the provider reads only the types in use, and tags can describe them as well.",
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
         Switch, "GCE: list the instances of a zone in one call, for groups without changes."
@@ -103,16 +101,10 @@ class Provider(msgspec.Struct, frozen=True):
         Switch, "Cluster API: never fall back to --kubeconfig for the management cluster."
     ] = False
     cloud_provider_gce_lb_src_cidrs: Annotated[
-        StringSlice,
-        "GCE: ranges opened for load balancers.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("A library of Cluster Autoscaler added it; the autoscaler never used it."),
+        StringSlice, "GCE: ranges opened for load balancers.", Support.NOT_APPLICABLE, _OF_A_LIBRARY
     ] = ()
     cloud_provider_gce_l7lb_src_cidrs: Annotated[
-        StringSlice,
-        "GCE: ranges opened for HTTP load balancers.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("A library of Cluster Autoscaler added it; the autoscaler never used it."),
+        StringSlice, "GCE: ranges opened for HTTP load balancers.", Support.NOT_APPLICABLE, _OF_A_LIBRARY
     ] = ()
 
     def flags(self) -> dict[str, bool | float]:
@@ -134,7 +126,7 @@ class Loop(msgspec.Struct, frozen=True):
         Seconds,
         "Time between two passes.",
         Support.BETTER,
-        FlagDifference("The default is longer, because changes start a pass at once; 10s with --compatibility=1.31."),
+        "The default is longer, because changes start a pass at once; 10s with --compatibility=1.31.",
     ] = 15.0
     min_pass_interval_s: Annotated[Seconds, "Shortest time between two passes.", Support.OURS] = 1.0
     frequent_loops_enabled: Annotated[
@@ -182,7 +174,7 @@ class Kube(msgspec.Struct, frozen=True):
         Text,
         "Media type of API requests.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler chooses the media type for speed of decoding."),
+        "The autoscaler chooses the media type for speed of decoding.",
     ] = "application/vnd.kubernetes.protobuf"
 
 
@@ -223,7 +215,7 @@ class Observe(msgspec.Struct, frozen=True):
         OptionalText,
         "Verbosity by file, such as pattern=N,...",
         Support.NOT_APPLICABLE,
-        FlagDifference("It names files of Cluster Autoscaler's source; --v works."),
+        "It names files of Cluster Autoscaler's source; --v works.",
     ] = None
     logging_format: Annotated[LogFormat, choice(LogFormat), "Format of log lines."] = LogFormat.TEXT
     debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
@@ -231,7 +223,7 @@ class Observe(msgspec.Struct, frozen=True):
         Switch,
         "Serve profiles of the process.",
         Support.ACCEPTED,
-        FlagDifference("There is no profiling endpoint; Python profilers attach from outside."),
+        "There is no profiling endpoint; Python profilers attach from outside.",
     ] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
         Switch, "Publish how long nodes were not considered for scale-down."
@@ -254,93 +246,46 @@ class Observe(msgspec.Struct, frozen=True):
 class Logging(msgspec.Struct, frozen=True):
     """Other options of klog, so that existing command lines work."""
 
-    logtostderr: Annotated[
-        Switch,
-        "Log to standard error.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = True
+    logtostderr: Annotated[Switch, "Log to standard error.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = True
     alsologtostderr: Annotated[
-        Switch,
-        "Log to standard error besides files.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
+        Switch, "Log to standard error besides files.", Support.NOT_APPLICABLE, _NO_LOG_FILES
     ] = False
     stderrthreshold: Annotated[
         Text, "Least severity copied from log files to standard error; there are no log files."
     ] = "2"
     skip_headers: Annotated[
-        Switch,
-        "Omit the header of log lines.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("Log lines have their own format."),
+        Switch, "Omit the header of log lines.", Support.NOT_APPLICABLE, "Log lines have their own format."
     ] = False
-    skip_log_headers: Annotated[
-        Switch,
-        "Omit the header of log files.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = False
+    skip_log_headers: Annotated[Switch, "Omit the header of log files.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = False
     add_dir_header: Annotated[
-        Switch,
-        "Add the source directory to log lines.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("Log lines have their own format."),
+        Switch, "Add the source directory to log lines.", Support.NOT_APPLICABLE, "Log lines have their own format."
     ] = False
-    one_output: Annotated[
-        Switch,
-        "Write each line to one log file only.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = False
-    log_dir: Annotated[
-        OptionalDirectory,
-        "Directory of log files.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = None
-    log_file: Annotated[
-        OptionalFile,
-        "Log file.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = None
-    log_file_max_size: Annotated[
-        Count,
-        "Largest log file in megabytes.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
-    ] = 1800
+    one_output: Annotated[Switch, "Write each line to one log file only.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = (
+        False
+    )
+    log_dir: Annotated[OptionalDirectory, "Directory of log files.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = None
+    log_file: Annotated[OptionalFile, "Log file.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = None
+    log_file_max_size: Annotated[Count, "Largest log file in megabytes.", Support.NOT_APPLICABLE, _NO_LOG_FILES] = 1800
     log_backtrace_at: Annotated[
         OptionalText,
         "file:line whose log lines carry a stack.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It names lines of Cluster Autoscaler's source."),
+        "It names lines of Cluster Autoscaler's source.",
     ] = None
     log_flush_frequency_s: Annotated[
-        Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
+        Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, _UNBUFFERED
     ] = 5.0
-    log_json_info_buffer_size: Annotated[
-        Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
-    ] = "0"
+    log_json_info_buffer_size: Annotated[Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE, _UNBUFFERED] = "0"
     log_json_split_stream: Annotated[
-        Switch,
-        "Errors to stderr, the rest to stdout.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
+        Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE, _NO_LOG_FILES
     ] = False
-    log_text_info_buffer_size: Annotated[
-        Text, "Buffer of text log lines.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
-    ] = "0"
+    log_text_info_buffer_size: Annotated[Text, "Buffer of text log lines.", Support.NOT_APPLICABLE, _UNBUFFERED] = "0"
     log_text_split_stream: Annotated[
-        Switch,
-        "Errors to stderr, the rest to stdout.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("There are no log files: everything goes to standard error."),
+        Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE, _NO_LOG_FILES
     ] = False
     feature_gates: Annotated[
         Gates,
         "Switches of Kubernetes libraries.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler does not use these libraries."),
+        "The autoscaler does not use these libraries.",
     ] = ()

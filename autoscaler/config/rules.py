@@ -10,7 +10,7 @@ import msgspec
 
 
 class BehaviourChange(msgspec.Struct, frozen=True):
-    """One difference: what the field means when true, the 1.31 value, and the version that changed it."""
+    """One difference: what the field means when true, its value in 1.31, and the version that changed it."""
 
     meaning: str
     in_1_31: bool
@@ -19,300 +19,211 @@ class BehaviourChange(msgspec.Struct, frozen=True):
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """Which of two behaviours to follow, one field per difference; the defaults are the newest version's."""
+    """Which of two behaviours to follow, one field per difference; the defaults are the newest version's.
+
+    In 1.31 each field had the other value. A field states its meaning when true and, if known, the version that changed
+    it.
+    """
 
     # The pass.
     scale_down_after_scale_up: Annotated[
-        bool, BehaviourChange("A pass that scaled up continues with scale-down instead of ending.", False, "1.34")
+        bool, "A pass that scaled up continues with scale-down instead of ending.", "1.34"
     ] = True
     return_scale_up_error: Annotated[
-        bool, BehaviourChange("A failed scale-up fails the pass; otherwise it only shows in the status.", True, "1.34")
+        bool, "A failed scale-up fails the pass; otherwise it only shows in the status.", "1.34"
     ] = False
-    return_min_size_error: Annotated[
-        bool, BehaviourChange("A failed enforcement of group minimums fails the pass.", True)
-    ] = False
+    return_min_size_error: Annotated[bool, "A failed enforcement of group minimums fails the pass."] = False
     max_nodes_total_result_limited: Annotated[
-        bool,
-        BehaviourChange("Reaching max-nodes-total has its own result and event, not `NoOptionsAvailable`.", False),
+        bool, "Reaching max-nodes-total has its own result and event, not `NoOptionsAvailable`."
     ] = True
     startup_health_limit: Annotated[
-        bool,
-        BehaviourChange("Until the first successful pass the health check allows max-startup-time.", False, "1.36"),
+        bool, "Until the first successful pass the health check allows max-startup-time.", "1.36"
     ] = True
 
     # Pods and the simulated cluster.
     nominated_pods_are_placed: Annotated[
         bool,
-        BehaviourChange(
-            "Nominated pods are a class of their own, placed on their node when the view is built; otherwise only "
-            "non-expendable ones are, when expendable pods are dropped.",
-            False,
-            "1.35",
-        ),
+        "Nominated pods are a class of their own, placed on their node when the view is built; otherwise only "
+        "non-expendable ones are, when expendable pods are dropped.",
+        "1.35",
     ] = True
     hints_by_priority: Annotated[
         bool,
-        BehaviourChange(
-            "Pods are placed on existing nodes by priority, pods with a hint first; otherwise in the given order.",
-            False,
-            "1.37",
-        ),
+        "Pods are placed on existing nodes by priority, pods with a hint first; otherwise in the given order.",
+        "1.37",
     ] = True
 
     tolerated_cordons_are_open: Annotated[
         bool,
-        BehaviourChange(
-            "A pending pod that tolerates a cordon may use cordoned nodes, as in the scheduler; otherwise "
-            "cordoned nodes are not tried.",
-            False,
-        ),
+        "A pending pod that tolerates a cordon may use cordoned nodes, as in the scheduler; otherwise "
+        "cordoned nodes are not tried.",
     ] = True
     pods_wait_for_affinity: Annotated[
         bool,
-        BehaviourChange(
-            "A pod whose affinity needs later pods is tried again once these have room; otherwise each pod "
-            "is tried once, in order.",
-            False,
-        ),
+        "A pod whose affinity needs later pods is tried again once these have room; otherwise each pod "
+        "is tried once, in order.",
     ] = True
     device_claims_count: Annotated[
         bool,
-        BehaviourChange(
-            "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not. "
-            "Allocated devices count as a node's utilisation, and a node with missing devices is not ready. "
-            "Otherwise claims and devices are ignored.",
-            False,
-            "1.35",
-        ),
+        "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not. "
+        "Allocated devices count as a node's utilisation, and a node with missing devices is not ready. "
+        "Otherwise claims and devices are ignored.",
+        "1.35",
     ] = True
 
     # Node groups and their state.
     template_from_all_nodes: Annotated[
-        bool, BehaviourChange("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")
+        bool, "Any node may be the example of its group; otherwise only ready ones.", "1.35"
     ] = True
     nodes_correct_templates: Annotated[
         bool,
-        BehaviourChange(
-            "If the newest nodes of a group have less than its template says, they replace it: at once for "
-            "CPU and memory, then for everything, and for as long as templates are remembered. Otherwise the "
-            "first healthy node is the template.",
-            False,
-        ),
+        "If the newest nodes of a group have less than its template says, they replace it: at once for "
+        "CPU and memory, then for everything, and for as long as templates are remembered. Otherwise the "
+        "first healthy node is the template.",
     ] = True
     zones_in_balance: Annotated[
         bool,
-        BehaviourChange(
-            "A new node of a group with several zones is expected in the zone with the fewest nodes; "
-            "otherwise in the zone of the group's template.",
-            False,
-        ),
+        "A new node of a group with several zones is expected in the zone with the fewest nodes; "
+        "otherwise in the zone of the group's template.",
     ] = True
-    template_node_label: Annotated[
-        bool, BehaviourChange("Simulated nodes have the label that marks template nodes.", False, "1.32")
-    ] = True
-    impaired_volumes_taint_ignored: Annotated[
-        bool, BehaviourChange("Templates omit the taint `NodeWithImpairedVolumes`.", False)
-    ] = True
-    suspended_nodes: Annotated[
-        bool, BehaviourChange("A node with condition Suspended=True is neither ready nor unready.", False, "1.36")
-    ] = True
+    template_node_label: Annotated[bool, "Simulated nodes have the label that marks template nodes.", "1.32"] = True
+    impaired_volumes_taint_ignored: Annotated[bool, "Templates omit the taint `NodeWithImpairedVolumes`."] = True
+    suspended_nodes: Annotated[bool, "A node with condition Suspended=True is neither ready nor unready.", "1.36"] = (
+        True
+    )
     node_startup_time_from_options: Annotated[
-        bool,
-        BehaviourChange("max-node-startup-time applies, per group too; otherwise 15 minutes always.", False, "1.35"),
+        bool, "max-node-startup-time applies, per group too; otherwise 15 minutes always.", "1.35"
     ] = True
     upcoming_needs_request: Annotated[
         bool,
-        BehaviourChange(
-            "Missing nodes are not upcoming if their group has no scale-up request, or is in backoff because "
-            "machines failed.",
-            False,
-            "1.36",
-        ),
+        "Missing nodes are not upcoming if their group has no scale-up request, or is in backoff because "
+        "machines failed.",
+        "1.36",
     ] = True
     scaling_up_by_upcoming: Annotated[
         bool,
-        BehaviourChange(
-            "A group is scaling up when it has upcoming nodes and a request; otherwise when its target exceeds "
-            "its registered nodes that have started.",
-            False,
-        ),
+        "A group is scaling up when it has upcoming nodes and a request; otherwise when its target exceeds "
+        "its registered nodes that have started.",
     ] = True
     revert_timed_out_scale_up: Annotated[
-        bool,
-        BehaviourChange(
-            "When a scale-up times out, the target size is lowered by the number of missing nodes.", False, "1.36"
-        ),
+        bool, "When a scale-up times out, the target size is lowered by the number of missing nodes.", "1.36"
     ] = True
     empty_groups_have_sizes: Annotated[
         bool,
-        BehaviourChange(
-            "The target of a group without nodes and machines is lowered like any other, once its machines "
-            "are overdue; Cluster Autoscaler does not lower it.",
-            False,
-        ),
+        "The target of a group without nodes and machines is lowered like any other, once its machines "
+        "are overdue; Cluster Autoscaler does not lower it.",
     ] = True
-    backoff_needs_template: Annotated[bool, BehaviourChange("A group without a template is not backed off.", False)] = (
-        True
-    )
+    backoff_needs_template: Annotated[bool, "A group without a template is not backed off."] = True
     non_atomic_scale_up_to_max: Annotated[
-        bool,
-        BehaviourChange("The group option to keep a partially failed zero-or-max scale-up is honoured.", False, "1.34"),
+        bool, "The group option to keep a partially failed zero-or-max scale-up is honoured.", "1.34"
     ] = True
 
     # Scale-up.
     limits_count_group_targets: Annotated[
         bool,
-        BehaviourChange(
-            "Resources in use are the sum over groups of target size times template, plus nodes of no group (a group "
-            "without template makes the scale-up fail); otherwise the sum over nodes and upcoming nodes.",
-            True,
-            "1.35",
-        ),
+        "Resources in use are the sum over groups of target size times template, plus nodes of no group (a group "
+        "without template makes the scale-up fail); otherwise the sum over nodes and upcoming nodes.",
+        "1.35",
     ] = False
     next_group_after_failed_increase: Annotated[
-        bool,
-        BehaviourChange(
-            "A failed increase does not end the scale-up: its pods get other nodes in the same pass.",
-            False,
-        ),
+        bool, "A failed increase does not end the scale-up: its pods get other nodes in the same pass."
     ] = True
-    balance_within_limits: Annotated[
-        bool, BehaviourChange("Balancing excludes groups that limits forbid, and caps each increase.", False)
-    ] = True
-    all_gpu_vendors: Annotated[
-        bool, BehaviourChange("GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", False)
-    ] = True
+    balance_within_limits: Annotated[bool, "Balancing excludes groups that limits forbid, and caps each increase."] = (
+        True
+    )
+    all_gpu_vendors: Annotated[bool, "GPUs of every known vendor count; otherwise NVIDIA and DirectX only."] = True
     topology_fallback_in_estimator: Annotated[
-        bool,
-        BehaviourChange(
-            "A pod that misses only on a host-name spread is tried on all new nodes, not just the last.", False, "1.33"
-        ),
+        bool, "A pod that misses only on a host-name spread is tried on all new nodes, not just the last.", "1.33"
     ] = True
     least_waste_plain_containers: Annotated[
-        bool,
-        BehaviourChange("least-waste sums plain containers only, without init containers and overhead.", True),
+        bool, "least-waste sums plain containers only, without init containers and overhead."
     ] = False
     limit_reason_names_quota: Annotated[
-        bool, BehaviourChange("The reason of a group at a limit names the quota; otherwise only the resources.", False)
+        bool, "The reason of a group at a limit names the quota; otherwise only the resources."
     ] = True
     grpc_messages_as_bytes: Annotated[
-        bool, BehaviourChange("gRPC expander and provider exchange serialised objects, not typed ones.", False, "1.34")
+        bool, "gRPC expander and provider exchange serialised objects, not typed ones.", "1.34"
     ] = True
     grpc_empty_answer_declines: Annotated[
-        bool,
-        BehaviourChange(
-            "An empty answer of the gRPC expander means none of the options; otherwise all stay.", False, "1.32"
-        ),
+        bool, "An empty answer of the gRPC expander means none of the options; otherwise all stay.", "1.32"
     ] = True
 
     # ProvisioningRequests.
     requests_force_scale_up: Annotated[
-        bool,
-        BehaviourChange(
-            "A ProvisioningRequest is served even when pods are held back by their age or max-nodes-total.",
-            False,
-            "1.33",
-        ),
+        bool, "A ProvisioningRequest is served even when pods are held back by their age or max-nodes-total.", "1.33"
     ] = True
     check_capacity_no_retry: Annotated[
-        bool,
-        BehaviourChange("A check-capacity request with noRetry fails for good when there is no room.", False, "1.32"),
+        bool, "A check-capacity request with noRetry fails for good when there is no room.", "1.32"
     ] = True
-    consumed_bookings_end: Annotated[
-        bool, BehaviourChange("A booking ends as soon as all pods of its request are scheduled.", False)
-    ] = True
+    consumed_bookings_end: Annotated[bool, "A booking ends as soon as all pods of its request are scheduled."] = True
 
     # Scale-down.
     unmeasured_node_is_unused: Annotated[
-        bool,
-        BehaviourChange("A node without CPU or memory amounts counts as unused; otherwise it stays.", True),
+        bool, "A node without CPU or memory amounts counts as unused; otherwise it stays."
     ] = False
     node_at_threshold_is_needed: Annotated[
-        bool, BehaviourChange("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
+        bool, "A node exactly at its utilisation threshold is needed; otherwise only above it."
     ] = False
     system_pods_block_forever: Annotated[
         bool,
-        BehaviourChange(
-            "kube-system pods without disruption budget block their node for ever; otherwise until "
-            "blocking-system-pod-distruption-timeout.",
-            True,
-            "1.33",
-        ),
+        "kube-system pods without disruption budget block their node for ever; otherwise until "
+        "blocking-system-pod-distruption-timeout.",
+        "1.33",
     ] = False
     on_completion_pods: Annotated[
-        bool, BehaviourChange("safe-to-evict: on-completion keeps the node until the pod has finished.", False, "1.36")
+        bool, "safe-to-evict: on-completion keeps the node until the pod has finished.", "1.36"
     ] = True
     ghost_node_in_removal: Annotated[
         bool,
-        BehaviourChange(
-            "A node under test stays as a tainted ghost while its pods are placed, then leaves the view; otherwise "
-            "it stays in the view, empty and untainted.",
-            False,
-            "1.32",
-        ),
+        "A node under test stays as a tainted ghost while its pods are placed, then leaves the view; otherwise "
+        "it stays in the view, empty and untainted.",
+        "1.32",
     ] = True
     atomic_scale_down_registered_size: Annotated[
         bool,
-        BehaviourChange(
-            "A zero-or-max group may be removed with all its registered nodes; otherwise only with all of its target.",
-            False,
-            "1.34",
-        ),
+        "A zero-or-max group may be removed with all its registered nodes; otherwise only with all of its target.",
+        "1.34",
     ] = True
     evicted_pods_need_room: Annotated[
         bool,
-        BehaviourChange(
-            "Pods evicted by removals under way, and not yet recreated, take room; Cluster Autoscaler forgets them at "
-            "once.",
-            False,
-        ),
+        "Pods evicted by removals under way, and not yet recreated, take room; Cluster Autoscaler forgets them at "
+        "once.",
     ] = True
     bare_pods_are_expected: Annotated[
         bool,
-        BehaviourChange(
-            "Pods without a controller on nodes being drained are expected to return, as in Cluster Autoscaler; "
-            "otherwise only those that a controller recreates.",
-            True,
-        ),
+        "Pods without a controller on nodes being drained are expected to return, as in Cluster Autoscaler; "
+        "otherwise only those that a controller recreates.",
     ] = False
     minimums_count_deleting_nodes: Annotated[
-        bool, BehaviourChange("Nodes being deleted still count towards the lower resource limits.", False)
+        bool, "Nodes being deleted still count towards the lower resource limits."
     ] = True
-    scale_down_reports_no_candidates: Annotated[
-        bool, BehaviourChange("A scale-down without candidates has its own result.", False)
-    ] = True
-    parallel_tainting: Annotated[
-        bool, BehaviourChange("Nodes to delete are tainted five at a time; otherwise one by one.", False, "1.32")
-    ] = True
+    scale_down_reports_no_candidates: Annotated[bool, "A scale-down without candidates has its own result."] = True
+    parallel_tainting: Annotated[bool, "Nodes to delete are tainted five at a time; otherwise one by one.", "1.32"] = (
+        True
+    )
     reason_for_every_node: Annotated[
-        bool,
-        BehaviourChange(
-            "Every node that stays has a reason, also at its group's minimum, where Cluster Autoscaler has none.", False
-        ),
+        bool, "Every node that stays has a reason, also at its group's minimum, where Cluster Autoscaler has none."
     ] = True
 
     # What the outside sees.
     status_by_json: Annotated[
         bool,
-        BehaviourChange(
-            "The status ConfigMap has its keys in alphabetical order, times in whole seconds, and structures that are "
-            "empty; otherwise keys as declared, fractions of seconds, and nothing that is empty.",
-            False,
-            "1.35",
-        ),
+        "The status ConfigMap has its keys in alphabetical order, times in whole seconds, and structures that are "
+        "empty; otherwise keys as declared, fractions of seconds, and nothing that is empty.",
+        "1.35",
     ] = True
     wide_duration_buckets: Annotated[
-        bool,
-        BehaviourChange(
-            "function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", False, "1.36"
-        ),
+        bool, "function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", "1.36"
     ] = True
 
 
 def changes() -> dict[str, BehaviourChange]:
     """Return every difference by field name, in the order of the fields."""
-    hints = get_type_hints(Rules, include_extras=True)
-    return {name: get_args(hints[name])[1] for name in Rules.__struct_fields__}
+    newest, hints = Rules(), get_type_hints(Rules, include_extras=True)
+    texts = {name: get_args(hints[name])[1:] for name in Rules.__struct_fields__}
+    return {
+        name: BehaviourChange(meaning, not getattr(newest, name), *since) for name, (meaning, *since) in texts.items()
+    }
 
 
 def rules_of_1_31() -> Rules:

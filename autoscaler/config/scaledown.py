@@ -8,7 +8,6 @@ from autoscaler.config.syntax import (
     Count,
     CountFromOne,
     DrainPriorities,
-    FlagDifference,
     GroupLimits,
     Number,
     OptionalNumber,
@@ -56,9 +55,7 @@ class ScaleDown(msgspec.Struct, frozen=True):
         Seconds,
         "How long the unneeded time of a node survives a restart; 0 means not at all.",
         Support.BETTER,
-        FlagDifference(
-            "On by default, so that a restart or a change of leaders loses no time; 0 with --compatibility=1.31."
-        ),
+        "On by default, so that a restart or a change of leaders loses no time; 0 with --compatibility=1.31.",
     ] = 1800.0
     scale_down_window: Annotated[
         MaintenanceWindows,
@@ -81,19 +78,19 @@ class ScaleDown(msgspec.Struct, frozen=True):
         Number,
         "Candidates of the former planner.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
+        "It has had no effect in Cluster Autoscaler since 1.32 either.",
     ] = 30
     scale_down_candidates_pool_ratio: Annotated[
         Real,
         "Share of nodes that the former planner considered.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
+        "It has had no effect in Cluster Autoscaler since 1.32 either.",
     ] = 0.1
     scale_down_candidates_pool_min_count: Annotated[
         Number,
         "Minimum number of nodes that the former planner considered.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
+        "It has had no effect in Cluster Autoscaler since 1.32 either.",
     ] = 50
 
     @property
@@ -183,41 +180,41 @@ class RemovedFlags(msgspec.Struct, frozen=True):
         Switch,
         "false selected the former planner.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The former planner no longer exists, as in Cluster Autoscaler since 1.32."),
+        "The former planner no longer exists, as in Cluster Autoscaler since 1.32.",
     ] = True
     node_autoprovisioning_enabled: Annotated[
         Switch,
         "Create node groups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Cluster Autoscaler removed it in 1.33; it worked for no provider of its distribution."),
+        "Cluster Autoscaler removed it in 1.33; it worked for no provider of its distribution.",
     ] = False
     max_autoprovisioned_node_group_count: Annotated[
         Count,
         "Maximum number of created node groups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Cluster Autoscaler removed it in 1.33."),
+        "Cluster Autoscaler removed it in 1.33.",
     ] = 15
     gce_expander_ephemeral_storage_support: Annotated[
         Switch,
         "GCE: count ephemeral storage.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler always counts ephemeral storage."),
+        "The autoscaler always counts ephemeral storage.",
     ] = False
     filter_out_schedulable_pods_uses_packing: Annotated[
         Switch,
         "Pack pods onto existing nodes.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler always packs pods onto existing nodes."),
+        "The autoscaler always packs pods onto existing nodes.",
     ] = True
     configmap: Annotated[
         OptionalText,
         "ConfigMap with node group sizes.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Cluster Autoscaler removed it in 1.3; sizes come from the provider."),
+        "Cluster Autoscaler removed it in 1.3; sizes come from the provider.",
     ] = None
     unregistered_node_removal_time_s: Annotated[
         Seconds,
         "Older name of max-node-provision-time.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Cluster Autoscaler removed it; --max-node-provision-time replaces it."),
+        "Cluster Autoscaler removed it; --max-node-provision-time replaces it.",
     ] = 900.0

@@ -10,7 +10,6 @@ from autoscaler.config.syntax import (
     CoreRange,
     Count,
     CountFromOne,
-    FlagDifference,
     GibRange,
     GpuRanges,
     Number,
@@ -72,25 +71,22 @@ class Pods(msgspec.Struct, frozen=True):
         Switch,
         "Count pods that controllers have yet to create.",
         Support.ACCEPTED,
-        FlagDifference("The autoscaler counts pods once they exist."),
+        "The autoscaler counts pods once they exist.",
     ] = False
     pod_injection_limit: Annotated[
-        Count,
-        "Maximum number of pods including such additions.",
-        Support.ACCEPTED,
-        FlagDifference("The autoscaler adds none yet."),
+        Count, "Maximum number of pods including such additions.", Support.ACCEPTED, "The autoscaler adds none yet."
     ] = 5000
     enable_graceful_degradation: Annotated[
         Switch,
         "Stop placing pending pods when it takes too long.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Placing 10,000 pending pods takes well under a second, so no limit is needed."),
+        "Placing 10,000 pending pods takes well under a second, so no limit is needed.",
     ] = False
     pending_pods_batching_timeout_s: Annotated[
         Seconds,
         "Time limit for placing pending pods.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Placing 10,000 pending pods takes well under a second, so no limit is needed."),
+        "Placing 10,000 pending pods takes well under a second, so no limit is needed.",
     ] = 240.0
 
 
@@ -108,13 +104,13 @@ class ScaleUp(msgspec.Struct, frozen=True):
         Seconds,
         "Time limit for counting the nodes of one group.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Counting nodes takes a fraction of a second, so no limit is needed."),
+        "Counting nodes takes a fraction of a second, so no limit is needed.",
     ] = 10.0
     max_binpacking_time_s: Annotated[
         Seconds,
         "Time limit for counting the nodes of all groups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Counting nodes takes a fraction of a second, so no limit is needed."),
+        "Counting nodes takes a fraction of a second, so no limit is needed.",
     ] = 300.0
     groups_per_pass: Annotated[
         GroupsPerPass, choice(GroupsPerPass), "How many different groups one pass may scale up.", Support.OURS
@@ -139,27 +135,25 @@ class ScaleUp(msgspec.Struct, frozen=True):
         Switch,
         "Several scale-ups in one pass.",
         Support.BETTER,
-        FlagDifference(
-            "Always on: it equals --groups-per-pass=all, the default. If set, it also overrides --compatibility=1.31."
-        ),
+        "Always on: it equals --groups-per-pass=all, the default. If set, it also overrides --compatibility=1.31.",
     ] = False
     salvo_scale_up_budget_s: Annotated[
         Seconds,
         "Time limit for these scale-ups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler plans all groups of a pass together, in a fraction of a second."),
+        "The autoscaler plans all groups of a pass together, in a fraction of a second.",
     ] = 60.0
     fastpath_binpacking_enabled: Annotated[
         Switch,
         "Count nodes of the largest group arithmetically.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The exact count is fast enough."),
+        "The exact count is fast enough.",
     ] = False
     scaleup_simulation_for_skipped_node_groups_enabled: Annotated[
         Switch,
         "Check pods against skipped groups too, so that events name only groups that could have helped.",
         Support.ACCEPTED,
-        FlagDifference("Events name every skipped group."),
+        "Events name every skipped group.",
     ] = False
     grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
@@ -180,9 +174,7 @@ class ResourceLimits(msgspec.Struct, frozen=True):
         Switch,
         "Obey CapacityQuota objects.",
         Support.ACCEPTED,
-        FlagDifference(
-            "The autoscaler does not read CapacityQuota objects yet, so it refuses to start with this flag."
-        ),
+        "The autoscaler does not read CapacityQuota objects yet, so it refuses to start with this flag.",
     ] = False
 
 
@@ -275,49 +267,41 @@ class Features(msgspec.Struct, frozen=True):
         Switch,
         "Keep status.readyReplicas of CapacityBuffer objects up to date.",
         Support.ACCEPTED,
-        FlagDifference("The autoscaler does not write the field yet."),
+        "The autoscaler does not write the field yet.",
     ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch,
         "Complete buffer pods with a dry run on the API server.",
         Support.ACCEPTED,
-        FlagDifference("The autoscaler uses templates as written."),
+        "The autoscaler uses templates as written.",
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
         "Keep pods with ResourceClaims where these are allocated, and measure utilisation of nodes by "
         "their ResourceSlices; otherwise ignore both.",
-        FlagDifference(
-            "The autoscaler cannot simulate unallocated claims: it buys no node for them, and reasons say so."
-        ),
+        "The autoscaler cannot simulate unallocated claims: it buys no node for them, and reasons say so.",
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
         "Take the volume limits of new nodes into account.",
         Support.ACCEPTED,
-        FlagDifference("Limits of existing nodes always count; new nodes are assumed to have none."),
+        "Limits of existing nodes always count; new nodes are assumed to have none.",
     ] = False
     enable_inter_pod_affinity_hostname_fast_path: Annotated[
-        Switch,
-        "Faster affinity to single nodes.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("Affinity to single nodes is always fast."),
+        Switch, "Faster affinity to single nodes.", Support.NOT_APPLICABLE, "Affinity to single nodes is always fast."
     ] = False
     cluster_snapshot_parallelism: Annotated[
-        Count,
-        "Threads that fill the snapshot.",
-        Support.NOT_APPLICABLE,
-        FlagDifference("One thread keeps the snapshot up to date."),
+        Count, "Threads that fill the snapshot.", Support.NOT_APPLICABLE, "One thread keeps the snapshot up to date."
     ] = 16
     predicate_parallelism: Annotated[
         CountFromOne,
         "Threads that check predicates.",
         Support.NOT_APPLICABLE,
-        FlagDifference("One thread checks predicates for whole columns of nodes."),
+        "One thread checks predicates for whole columns of nodes.",
     ] = 4
     scheduler_verbosity: Annotated[
         Number,
         "Log verbosity of the scheduler library.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The autoscaler does not use the scheduler's library."),
+        "The autoscaler does not use the scheduler's library.",
     ] = -1

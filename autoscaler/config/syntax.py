@@ -58,12 +58,6 @@ class Support(StrEnum):
     """It tunes something that does not exist here."""
 
 
-class FlagDifference(str):
-    """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
-
-    __slots__ = ()
-
-
 def parse_range(text: str) -> Range:
     """Read `min:max`, both whole and not negative."""
     low, colon, high = text.partition(":")

@@ -105,8 +105,6 @@ class PodHistory:
         self._starting: dict[str, Pod] = {}
         self._ended: deque[PodRecord] = deque(maxlen=MOST_ENDED)
         self._marks: dict[str, DeleteReason] = {}
-        self.unknown_updates = 0
-        """Updates for pods without a record."""
 
     @property
     def starting(self) -> Iterable[Pod]:
@@ -164,7 +162,7 @@ class PodHistory:
 
     def estimated(self, uid: str, estimate: StartEstimate, wall: float) -> None:
         """Note an estimate; the first is kept beside the latest. A pod that was there before us gets none."""
-        record = self._known(uid)
+        record = self.get(uid)
         if record is None or estimate.expected_s is None or estimate.worst_s is None or record.ready_at is not None:
             return
         ready = wall + estimate.expected_s
@@ -176,7 +174,7 @@ class PodHistory:
 
     def node_requested(self, uid: str, group: str, wall: float) -> None:
         """Note that a node was asked for, for this pod."""
-        record = self._known(uid)
+        record = self.get(uid)
         if record is None or record.node_requested_at is not None:
             return
         state = PodStage.NODE_REQUESTED if record.scheduled_at is None else record.state
@@ -187,12 +185,6 @@ class PodHistory:
         self._marks[uid] = reason
         while len(self._marks) > MOST_ENDED:
             self._marks.pop(next(iter(self._marks)), None)
-
-    def _known(self, uid: str) -> PodRecord | None:
-        record = self._live.get(uid)
-        if record is None:
-            self.unknown_updates += 1
-        return record
 
     def _waits(self, pod: Pod, wall: float) -> None:
         record = self._live.get(pod.uid) or _fresh(pod, wall)

@@ -1,7 +1,6 @@
 """Reads and writes the objects of headroom; each write is guarded by a resourceVersion or uid."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from autoscaler.errors import Gone
 from autoscaler.kube import paths
@@ -16,40 +15,8 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _CHEAP = "-100"
 
 
-class HeadroomObjects(Protocol):
-    """Reads and writes of headroom. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`."""
-
-    def deployment(self, namespace: str, name: str) -> JsonObject | None:
-        """Return a Deployment; None if it does not exist."""
-        ...
-
-    def deployments(self, namespace: str, labels: Mapping[str, str]) -> list[JsonObject]:
-        """Return the Deployments with these labels; an empty `namespace` means all namespaces."""
-        ...
-
-    def priority_class(self, name: str) -> JsonObject | None:
-        """Return a PriorityClass; None if it does not exist."""
-        ...
-
-    def create(self, obj: JsonObject) -> None:
-        """Create an object; raises `Conflict` if the name is taken, `Gone` if its namespace does not exist."""
-        ...
-
-    def replace(self, obj: JsonObject) -> None:
-        """Replace an object; raises `Conflict` if it changed since it was read, `Gone` if it no longer exists."""
-        ...
-
-    def delete_deployment(self, namespace: str, name: str, uid: str) -> None:
-        """Delete the Deployment with that uid; succeeds if it no longer exists."""
-        ...
-
-    def mark(self, pod: Pod, *, given_up: bool) -> None:
-        """Mark a pause pod as the first to be deleted, or remove the mark; raises `Gone` if it no longer exists."""
-        ...
-
-
 class ClusterHeadroom:
-    """`HeadroomObjects` on an API server."""
+    """Reads and writes of headroom. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`."""
 
     def __init__(self, reads: ApiReader, writes: ClusterWrites) -> None:
         self._reads = reads
@@ -70,11 +37,11 @@ class ClusterHeadroom:
         return self._found(ObjectRef("scheduling.k8s.io/v1", "PriorityClass", name))
 
     def create(self, obj: JsonObject) -> None:
-        """Create an object."""
+        """Create an object; raises `Conflict` if the name is taken, `Gone` if its namespace does not exist."""
         self._writes.create(obj)
 
     def replace(self, obj: JsonObject) -> None:
-        """Replace an object."""
+        """Replace an object; raises `Conflict` if it changed since it was read, `Gone` if it no longer exists."""
         self._writes.replace(obj)
 
     def delete_deployment(self, namespace: str, name: str, uid: str) -> None:
@@ -85,7 +52,7 @@ class ClusterHeadroom:
             return
 
     def mark(self, pod: Pod, *, given_up: bool) -> None:
-        """Mark a pause pod as the first to be deleted, or remove the mark."""
+        """Mark a pause pod as the first to be deleted, or remove the mark; raises `Gone` if it no longer exists."""
         notes: dict[str, str | None] = {_DELETION_COST: _CHEAP, GIVEN_UP: "true"}
         if not given_up:
             notes = dict.fromkeys(notes)

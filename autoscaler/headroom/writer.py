@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.headroom import Headroom, HeadroomPool, OnShutdown, priority_problem
 from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, Refused
-from autoscaler.headroom.cluster import HeadroomObjects
+from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.objects import CurrentDeployment, deployment_name, notes, priority_class, read_deployment
 from autoscaler.headroom.plan import DeploymentAction, PoolPlan, plan_pool
 from autoscaler.headroom.pods import PoolPods, to_give_up
@@ -42,7 +42,7 @@ class Reconciled(msgspec.Struct, frozen=True):
 class PoolWriter:
     """Writes for one daemon's pools. All calls raise `LeadershipLost`; other failures are as each says."""
 
-    def __init__(self, objects: HeadroomObjects, cutoff: int) -> None:
+    def __init__(self, objects: ClusterHeadroom, cutoff: int) -> None:
         """`cutoff` is the priority below which pods are expendable."""
         self.objects = objects
         """What reads and writes the pools."""

@@ -100,7 +100,6 @@ class ReflectorStats(msgspec.Struct):
     """Number of completed lists, including the first."""
     watch_restarts: int = 0
     """Number of watches opened after the first one of each list."""
-    decode_errors: int = 0
     undecoded: int = 0
     """Number of objects that cannot be decoded at present."""
     undecoded_examples: Mapping[str, str] = {}
@@ -238,7 +237,6 @@ class Reflector(Generic[T]):
             return pause_s if just_listed else 0.0
         except msgspec.MsgspecError as error:
             self._version = None
-            self._stats.decode_errors += 1
             return self._mark_failed(error)
         return 0.0
 

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.status_writes import Statuses, StatusWrite, WriteOutcome
+from autoscaler.actuation.status_writes import ClusterStatuses, StatusWrite, WriteOutcome
 from autoscaler.logs import Log
 from autoscaler.loop.stages import Observed, ObservedT, Simulated
 from autoscaler.objects.capacity import CapacityBuffer
@@ -16,7 +16,7 @@ log = Log(__name__)
 class Buffering:
     """Reconciles CapacityBuffers. Each of its two parts does nothing unless the configuration enables it."""
 
-    def __init__(self, statuses: Statuses, interner: PodInterner) -> None:
+    def __init__(self, statuses: ClusterStatuses, interner: PodInterner) -> None:
         self._statuses = statuses
         self._interner = interner
 

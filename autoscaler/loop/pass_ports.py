@@ -6,8 +6,8 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.node_removal import NodeRemoval
-from autoscaler.actuation.status_writes import Statuses
+from autoscaler.actuation.node_removal import NodeRemover
+from autoscaler.actuation.status_writes import ClusterStatuses
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.objects.node import Node
@@ -40,8 +40,8 @@ class PassPorts(msgspec.Struct, frozen=True, kw_only=True):
 
     source: ClusterSource
     cloud: Cloud
-    removal: NodeRemoval
-    statuses: Statuses
+    removal: NodeRemover
+    statuses: ClusterStatuses
     events: PassEventWriter
     advise: Advise = no_advice
     remote: RemoteExpander | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.node_removal import NodeRemoval
+from autoscaler.actuation.node_removal import NodeRemover
 from autoscaler.loop.buying import Buying
 from autoscaler.loop.stages import Grown
 from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, Skip
@@ -21,7 +21,7 @@ Refusal = tuple[ReplacementHold, str]
 class Procuring:
     """Buys the missing machines of replacements."""
 
-    def __init__(self, buying: Buying, removal: NodeRemoval) -> None:
+    def __init__(self, buying: Buying, removal: NodeRemover) -> None:
         self._buying = buying
         self._removal = removal
 

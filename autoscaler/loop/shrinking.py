@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.node_removal import NodeRemoval
+from autoscaler.actuation.node_removal import NodeRemover
 from autoscaler.errors import ErrorType
 from autoscaler.loop.observing import without_removals
 from autoscaler.loop.pass_ports import PassPorts
@@ -23,7 +23,7 @@ from autoscaler.scaledown.taints import plan_soft_taints
 
 def scale_down_context(
     stage: Observed,
-    removal: NodeRemoval,
+    removal: NodeRemover,
     displaced_placed: frozenset[str] = frozenset(),
     reserved_nodes: Mapping[str, UnremovableNode] = {},
 ) -> ScaleDownContext:

@@ -104,11 +104,6 @@ class HostPort(msgspec.Struct, frozen=True, order=True, gc=False):
     protocol: str = "TCP"
     ip: str = "0.0.0.0"
 
-    def clashes(self, other: "HostPort") -> bool:
-        """Whether both cannot be had on one node: the same port and protocol, on addresses that overlap."""
-        anywhere = "0.0.0.0" in (self.ip, other.ip)
-        return self.port == other.port and self.protocol == other.protocol and (anywhere or self.ip == other.ip)
-
 
 class Disk(Wire, frozen=True):
     """A directly named cloud disk; which field is used depends on the volume source."""

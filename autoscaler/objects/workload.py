@@ -129,22 +129,6 @@ class ConfigMap(Resource, frozen=True):
     data: dict[str, str] = {}
 
 
-class LeaseSpec(Wire, frozen=True):
-    """Who holds a lease. Times are RFC 3339 texts with microseconds."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(Resource, frozen=True):
-    """A Lease."""
-
-    spec: LeaseSpec = LeaseSpec()
-
-
 def plain_decoder(kind: type[R], stand_in: Callable[[Undecoded, R | None], R | None] = last_known) -> WireDecoder[R, R]:
     """Return the decoder of a kind that is kept as it comes."""
     return WireDecoder(kind, checked, stand_in)

@@ -1,7 +1,7 @@
 """The state that is kept from one pass to the next, and how results of actions change it.
 
-A `Memory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`. The functions
-take a memory and return the next one. Timers compare monotonic seconds; wall seconds are for display.
+A `Memory` is plain data: it can be written as JSON and read back. The functions take a memory and return the
+next one. Timers compare monotonic seconds; wall seconds are for display.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -108,35 +108,6 @@ def scale_down_started(memory: Memory, now: Instant) -> Memory:
 def scale_down_failed(memory: Memory, now: Instant) -> Memory:
     """Record that a pass failed to remove nodes."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_down_failure=now))
-
-
-def rebase(memory: Memory, was: Instant, now: Instant) -> Memory:
-    """Move a memory that was current at `was` to a clock that shows `now`.
-
-    Every timer keeps the time it had run at `was`: neither the time in between nor a jump of the wall clock makes
-    anything due. Wall times do not change.
-    """
-    shift_s = now.mono - was.mono
-
-    def moved(instant: Instant) -> Instant:
-        return Instant(instant.wall, instant.mono + shift_s)
-
-    def moved_activity(activity: LastActions) -> LastActions:
-        times = (activity.scale_up, activity.scale_down, activity.scale_down_failure)
-        return LastActions(*(None if time is None else moved(time) for time in times))
-
-    replace = msgspec.structs.replace
-    return replace(
-        memory,
-        started=moved(memory.started),
-        last=moved_activity(memory.last),
-        last_by_group={group: moved_activity(actions) for group, actions in memory.last_by_group.items()},
-        scale_ups={group: replace(request, asked=moved(request.asked)) for group, request in memory.scale_ups.items()},
-        scale_downs=tuple(replace(request, asked=moved(request.asked)) for request in memory.scale_downs),
-        unregistered={instance: moved(since) for instance, since in memory.unregistered.items()},
-        incorrect_sizes={g: replace(size, since=moved(size.since)) for g, size in memory.incorrect_sizes.items()},
-        backoffs={g: replace(entry, last_failure=moved(entry.last_failure)) for g, entry in memory.backoffs.items()},
-    )
 
 
 def _group_active(

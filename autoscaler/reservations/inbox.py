@@ -18,7 +18,7 @@ from autoscaler.reservations.metrics import ReservationMetrics, StoreWriteResult
 from autoscaler.reservations.plan import Operation, OperationResult, OperationVerdict, ReservationPlan, plan
 from autoscaler.reservations.state import TargetState, Unreadable, known, read_state, write_state
 from autoscaler.reservations.status import InboxStatus
-from autoscaler.reservations.store import ReservationStore
+from autoscaler.reservations.store import ConfigMapStore
 
 log = Log(__name__)
 
@@ -66,7 +66,7 @@ class ReservationInbox:
     def __init__(
         self,
         section: Reservations,
-        store: ReservationStore,
+        store: ConfigMapStore,
         executor: Executor,
         clock: Clock,
         metrics: ReservationMetrics,

@@ -25,7 +25,7 @@ from autoscaler.reservations.plan import plan
 from autoscaler.reservations.pods import class_of, count_real, demand, fake_pods
 from autoscaler.reservations.state import TargetState
 from autoscaler.reservations.status import TargetStatus, target_status
-from autoscaler.reservations.store import ReservationStore
+from autoscaler.reservations.store import ConfigMapStore
 from autoscaler.snapshot.cluster import ClusterView
 
 log = Log(__name__)
@@ -56,7 +56,7 @@ class ReservationKeeper:
     def __init__(
         self,
         commits: ReservationInbox,
-        store: ReservationStore,
+        store: ConfigMapStore,
         metrics: ReservationMetrics,
         clock: Clock,
         leads: Leads | None = None,

@@ -1,7 +1,5 @@
 """Stores reservations in one ConfigMap per target; writes only if the ConfigMap is unchanged since it was read."""
 
-from typing import Protocol
-
 import msgspec
 
 from autoscaler.config.reservations import ReservationStoreOptions, TemplateRef
@@ -36,28 +34,8 @@ class StoredTarget(msgspec.Struct, frozen=True):
         return (self.obj.get("data") or {}).get(STATE)
 
 
-class ReservationStore(Protocol):
-    """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
-
-    def read(self, target: str) -> StoredTarget | None:
-        """Return the stored state of a target; None if there is none."""
-        ...
-
-    def read_all(self) -> dict[str, StoredTarget]:
-        """Return the stored states by target; only of objects with our labels."""
-        ...
-
-    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
-        """Store a state; `Conflict` if it is not as it was read before any more."""
-        ...
-
-    def template(self, ref: TemplateRef) -> JsonObject | None:
-        """Return the template of a PodTemplate; None: there is no such object."""
-        ...
-
-
 class ConfigMapStore:
-    """`ReservationStore` on an API server."""
+    """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
 
     def __init__(self, reads: ApiReader, writes: ClusterWrites, store: ReservationStoreOptions) -> None:
         """`writes` must not ask for leadership: every replica commits, guarded by the object's version."""
@@ -66,11 +44,11 @@ class ConfigMapStore:
         self._store = store
 
     def read(self, target: str) -> StoredTarget | None:
-        """Return what is stored for a target."""
+        """Return the stored state of a target; None if there is none."""
         return self._found(ObjectRef("v1", "ConfigMap", self._name(target), self._store.namespace))
 
     def read_all(self) -> dict[str, StoredTarget]:
-        """Return what is stored, by target."""
+        """Return the stored states by target; only of objects with our labels."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
         targets = (
@@ -80,7 +58,7 @@ class ConfigMapStore:
         return {stored.name.removeprefix(prefix): stored for stored in targets if stored.name.startswith(prefix)}
 
     def write(self, target: str, text: str, before: StoredTarget | None) -> None:
-        """Store a state."""
+        """Store a state; raises `Conflict` if it has changed since it was read."""
         if before is None:
             metadata: JsonObject = {"name": self._name(target), "namespace": self._store.namespace, "labels": _MANAGED}
             self._writes.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {STATE: text}})
@@ -91,7 +69,7 @@ class ConfigMapStore:
         self._writes.replace({**before.obj, "metadata": {**metadata, "labels": labels}, "data": data})
 
     def template(self, ref: TemplateRef) -> JsonObject | None:
-        """Return the template of a PodTemplate."""
+        """Return the template of a PodTemplate; None if it does not exist."""
         stored = self._found(ObjectRef("v1", "PodTemplate", ref.name, ref.namespace))
         return None if stored is None else stored.obj.get("template") or {}
 

@@ -1,6 +1,6 @@
 """The state that scale-down keeps between passes: unneeded times, unremovable nodes, and hints.
 
-A `ScaleDownMemory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`.
+A `ScaleDownMemory` is plain data: it can be written as JSON and read back.
 """
 
 from collections.abc import Iterable, Mapping
@@ -84,21 +84,3 @@ def remembered(kept: UnremovableNode, until: Instant) -> RecentlyUnremovable:
 def left_alone(memory: ScaleDownMemory, nodes: Iterable[str], why: RecentlyUnremovable) -> ScaleDownMemory:
     """Remember that nodes are not tried again for a while."""
     return msgspec.structs.replace(memory, unremovable={**memory.unremovable, **dict.fromkeys(nodes, why)})
-
-
-def rebase(memory: ScaleDownMemory, was: Instant, now: Instant) -> ScaleDownMemory:
-    """Move a memory that was current at `was` to a clock on which it is `now`; every timer has run as long as then."""
-    shift_s = now.mono - was.mono
-
-    def moved(instant: Instant) -> Instant:
-        return Instant(instant.wall, instant.mono + shift_s)
-
-    replace = msgspec.structs.replace
-    return replace(
-        memory,
-        unneeded={node: moved(since) for node, since in memory.unneeded.items()},
-        unremovable={node: replace(recent, until=moved(recent.until)) for node, recent in memory.unremovable.items()},
-        begun=tuple(replace(removal, at=moved(removal.at)) for removal in memory.begun),
-        since=None if memory.since is None else moved(memory.since),
-        last_update=None if memory.last_update is None else moved(memory.last_update),
-    )

@@ -24,7 +24,6 @@ from autoscaler.objects.workload import (
     ConfigMap,
     DaemonSet,
     Job,
-    Lease,
     Namespace,
     PriorityClass,
     Replicated,
@@ -55,7 +54,6 @@ DECODERS: Mapping[str, WireDecoder[Any, Any]] = {
     "ResourceQuota": plain_decoder(ResourceQuota),
     "Deployment": plain_decoder(Scalable),
     "ConfigMap": plain_decoder(ConfigMap),
-    "Lease": plain_decoder(Lease),
 }
 _POISONS = (
     pytest.param(lambda one: {**one, "spec": 7, "metadata": {**one["metadata"], "labels": [1]}}, id="another shape"),

@@ -197,7 +197,7 @@ def test_every_followed_kind_is_listed_and_kept(api: RecordedApi) -> None:
         feed.start()
         try:
             assert feed.wait_synced(PATIENCE_S) == {}
-            assert {path: s.decode_errors for path, s in feed.stats().items() if s.decode_errors} == {}
+            assert {path: s.last_error for path, s in feed.stats().items() if s.last_error} == {}
             related = msgspec.structs.asdict(source.related())
             snapshots = {**related, "nodes": source.nodes.snapshot(), "pods": source.pods.snapshot()}
             listed = {kind: names(collection(f"list-{name}")["items"]) for kind, name in KEPT.items()}

@@ -14,7 +14,7 @@ from autoscaler.objects.meta import LAST_KNOWN, NEVER_KNOWN, UNDECODED
 from autoscaler.objects.node import node_decoder, readiness
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.storage import claim_decoder
-from autoscaler.objects.workload import ConfigMap, Lease, budget_decoder
+from autoscaler.objects.workload import ConfigMap, budget_decoder
 from autoscaler.scenario.dump import KINDS
 
 OPAQUE = ("Scalable", "ResourceQuota")
@@ -23,7 +23,6 @@ Path = tuple[str | int, ...]
 WIRES: dict[str, Any] = {
     **{name: kind.type for name, kind in KINDS.items()},
     "Scalable": Scalable,
-    "Lease": Lease,
     "ConfigMap": ConfigMap,
 }
 

@@ -211,21 +211,6 @@ def test_what_is_allocated_as_asked_makes_no_class_of_its_own() -> None:
     assert a_pod(cpu="1", node="n", status=allocated).cls is a_pod(cpu="1", node="n").cls
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "clash"),
-    [
-        pytest.param(HostPort(80), HostPort(80), True, id="the same port"),
-        pytest.param(HostPort(80), HostPort(81), False, id="another port"),
-        pytest.param(HostPort(80), HostPort(80, "UDP"), False, id="another protocol"),
-        pytest.param(HostPort(80, ip="10.0.0.1"), HostPort(80, ip="10.0.0.1"), True, id="the same address"),
-        pytest.param(HostPort(80, ip="10.0.0.1"), HostPort(80, ip="10.0.0.2"), False, id="another address"),
-        pytest.param(HostPort(80, ip="10.0.0.1"), HostPort(80), True, id="one address and all of them"),
-    ],
-)
-def test_host_ports_clash_both_ways(one: HostPort, other: HostPort, clash: bool) -> None:
-    assert (one.clashes(other), other.clashes(one)) == (clash, clash)
-
-
 def test_host_ports_are_those_of_containers_that_last() -> None:
     def with_port(name: str, port: Json) -> Json:
         return {"name": name, "ports": [port]}

@@ -1,11 +1,9 @@
 import msgspec
 
-from autoscaler.clock import Instant
 from autoscaler.registry import memory as remembered
-from autoscaler.registry.memory import Memory, born, rebase
-from autoscaler.registry.state import Registry
+from autoscaler.registry.memory import Memory, born
 from tests.builders import a_group
-from tests.unit.registry.pieces import HEALTH, NOW, STOCK_OUT, a_machine, failing, look, ready_nodes, state_of
+from tests.unit.registry.pieces import HEALTH, NOW, STOCK_OUT, a_machine, failing, look, ready_nodes
 
 
 def full_memory() -> Memory:
@@ -56,38 +54,3 @@ def test_a_group_that_is_gone_is_forgotten_a_day_after_its_last_action() -> None
 def test_a_memory_survives_json() -> None:
     memory = full_memory()
     assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory
-
-
-def test_rebasing_onto_the_same_moment_changes_nothing() -> None:
-    assert rebase(full_memory(), NOW, NOW) == full_memory()
-
-
-def look_after(memory: Memory, now: Instant) -> Registry:
-    return look(
-        a_group("web", target=9, machines=[a_machine("ghost"), *failing("e0")]), ready_nodes(2), memory=memory, now=now
-    )
-
-
-def due(registry: Registry) -> tuple[bool, bool, bool, bool, bool]:
-    return (
-        bool(registry.long_unregistered),
-        bool(registry.timed_out),
-        bool(registry.size_fixes),
-        state_of(registry).backoff is None,
-        not registry.memory.scale_downs,
-    )
-
-
-def test_rebased_timers_run_on_from_where_they_were() -> None:
-    saved_at = NOW.later(250)
-    restarted = Instant(wall=NOW.wall + 10**7, mono=3.0)
-    memory = rebase(full_memory(), saved_at, restarted)
-    assert due(look_after(memory, restarted)) == (False, False, False, False, False)
-    assert due(look_after(memory, restarted.later(49))) == (False, False, False, False, False)
-    assert due(look_after(memory, restarted.later(51))) == (False, False, False, True, True)
-    assert due(look_after(memory, restarted.later(651))) == (True, True, True, False, True)
-
-
-def test_rebasing_keeps_wall_times_for_people() -> None:
-    memory = rebase(full_memory(), NOW, Instant(wall=5.0, mono=5.0))
-    assert memory.backoffs["web"].last_failure == Instant(NOW.wall, 5.0)

@@ -3,7 +3,7 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.config.syntax import GroupLimit
-from autoscaler.scaledown.memory import ScaleDownMemory, StartedRemoval, rebase, removals_begun, seeded
+from autoscaler.scaledown.memory import ScaleDownMemory, StartedRemoval, removals_begun, seeded
 from autoscaler.scaledown.removal_rates import Rates
 from tests.unit.scaledown.pieces import NOW
 
@@ -60,11 +60,7 @@ def test_only_the_last_minute_is_remembered() -> None:
     )
 
 
-def test_neither_clock_frees_a_limit_by_a_jump() -> None:
+def test_a_wall_clock_that_jumps_frees_no_limit() -> None:
     memory = msgspec.structs.replace(began(("web", 10)), since=NOW.later(-30))
     jumped = Instant(wall=NOW.wall + 86400, mono=NOW.mono)
     assert Rates((GroupLimit(None, 1),), memory, jumped).wait_s("web", 1) == 50.0
-    elsewhere = Instant(wall=NOW.wall + 86400, mono=7.0)
-    moved = rebase(memory, NOW, elsewhere)
-    assert Rates((GroupLimit(None, 1),), moved, elsewhere).wait_s("web", 1) == 50.0
-    assert moved.since == Instant(NOW.wall - 30, -23.0)

@@ -1,12 +1,11 @@
 import msgspec
 import pytest
 
-from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import BlockingReason, UnremovableNode, UnremovableReason
 from autoscaler.registry.memory import LastActions
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
-from autoscaler.scaledown.memory import ScaleDownMemory, StartedRemoval, forgotten, rebase, remembered
+from autoscaler.scaledown.memory import ScaleDownMemory, StartedRemoval, forgotten, remembered
 from autoscaler.snapshot.hints import Hints
 from tests.unit.scaledown.pieces import NOW
 
@@ -24,21 +23,6 @@ MEMORY = ScaleDownMemory(
 
 def test_a_memory_can_be_written_and_read_back() -> None:
     assert msgspec.json.decode(msgspec.json.encode(MEMORY), type=ScaleDownMemory) == MEMORY
-
-
-def test_a_clock_that_jumps_makes_nothing_due() -> None:
-    later = Instant(wall=NOW.wall + 5000, mono=3.0)
-    moved = rebase(MEMORY, NOW, later)
-    assert later.mono - moved.unneeded["a"].mono == 30.0
-    assert moved.unremovable["n"].until.mono - later.mono == 300.0
-    assert later.mono - moved.begun[0].at.mono == 5.0
-    assert moved.last_update is not None
-    assert later.mono - moved.last_update.mono == 10.0
-    assert moved.unneeded["a"].wall == MEMORY.unneeded["a"].wall
-
-
-def test_a_memory_that_never_looked_can_be_rebased() -> None:
-    assert rebase(ScaleDownMemory(), NOW, NOW.later(5)) == ScaleDownMemory()
 
 
 def test_forgetting_leaves_what_was_found_unremovable() -> None:
