@@ -69,7 +69,7 @@ def _table(metrics: Iterable[Metric]) -> list[str]:
 
 def _row(metric: Metric) -> str:
     labels = "<br>".join(
-        f"`{label}`" + (f": {metric.values[label]}" if label in metric.values else "") for label in metric.labels
+        f"`{label}`: {meaning}" if meaning else f"`{label}`" for label, meaning in metric.labels.items()
     )
     extra = f" Only with `{metric.when}`." if metric.when is not MetricCondition.ALWAYS else ""
     extra += " On standby replicas too." if metric.on_standby else ""

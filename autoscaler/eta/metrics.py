@@ -6,7 +6,7 @@ from autoscaler.eta.capacity import NO_GROUP, ClusterCapacity, ResourceTotals
 from autoscaler.eta.estimate import StartEstimate, WaitLevel
 from autoscaler.eta.samples import DurationSpread
 from autoscaler.objects import quantity
-from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.definitions import Metric, counter, gauge, histogram, listed
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import DeleteReason, UnknownStart
 
@@ -16,97 +16,52 @@ _STATES = ("provisioned", "capacity", "upcoming", "running", "starting", "headro
 _CLUSTER_STATES = ("pending", "headroom_pending")
 
 
-def _metric(
-    name: str, kind: MetricType, text: str, *labels: str, buckets: tuple[float, ...] = (), **values: str
-) -> Metric:
-    return Metric(name=name, kind=kind, help=text, labels=labels, buckets=buckets, values=values)
-
-
 ETA: tuple[Metric, ...] = (
-    _metric(
+    gauge(
         "capacity",
-        MetricType.GAUGE,
         "Existing and requested amounts: cores, bytes, pieces.",
-        "resource",
-        "state",
-        "node_group",
-        state=", ".join(f"`{state}`" for state in (*_STATES, *_CLUSTER_STATES)),
+        resource="",
+        state=listed((*_STATES, *_CLUSTER_STATES)),
         node_group="empty: nodes of none, and pending pods",
     ),
-    _metric("capacity_wanted_ratio", MetricType.GAUGE, "Requested amount divided by provisioned amount.", "resource"),
-    _metric("capacity_snapshot_age_seconds", MetricType.GAUGE, "Age of these totals."),
-    _metric(
+    gauge("capacity_wanted_ratio", "Requested amount divided by provisioned amount.", resource=""),
+    gauge("capacity_snapshot_age_seconds", "Age of these totals."),
+    histogram(
         "pod_start_estimate_seconds",
-        MetricType.HISTOGRAM,
         "First estimates of the time until ready.",
-        "quantile_kind",
-        buckets=_SECONDS,
+        _SECONDS,
         quantile_kind="`expected`, `worst`",
     ),
-    _metric(
-        "pod_start_actual_seconds",
-        MetricType.HISTOGRAM,
-        "Time from the request of a pod until it is ready.",
-        buckets=_SECONDS,
-    ),
-    _metric(
+    histogram("pod_start_actual_seconds", "Time from the request of a pod until it is ready.", _SECONDS),
+    histogram(
         "pod_start_estimate_abs_error_seconds",
-        MetricType.HISTOGRAM,
         "Absolute error of first estimates.",
-        "direction",
-        "level",
-        buckets=_SECONDS,
+        _SECONDS,
         direction="`early`, `late`",
-        level=", ".join(f"`{level.value}`" for level in WaitLevel),
+        level=listed(level.value for level in WaitLevel),
     ),
-    _metric(
+    counter(
         "pod_start_estimate_within_worst_total",
-        MetricType.COUNTER,
         "Pods, by whether they were ready by their first worst-case estimate.",
-        "result",
         result="`yes`, `no`",
     ),
-    _metric("pod_start_overdue_total", MetricType.COUNTER, "Pods that took much longer than their worst case."),
-    _metric(
-        "pod_start_unknown_total",
-        MetricType.COUNTER,
-        "Pods without an estimate; each counts once per reason.",
-        "reason",
-        reason=", ".join(f"`{reason}`" for reason in UnknownStart),
+    counter("pod_start_overdue_total", "Pods that took much longer than their worst case."),
+    counter(
+        "pod_start_unknown_total", "Pods without an estimate; each counts once per reason.", reason=listed(UnknownStart)
     ),
-    _metric(
-        "node_boot_seconds",
-        MetricType.HISTOGRAM,
-        "Time from the request of a node until it is ready.",
-        "node_group",
-        buckets=_BOOTS,
-    ),
-    _metric(
-        "node_boot_quantile_seconds", MetricType.GAUGE, "Quantiles of `node_boot_seconds`.", "node_group", "quantile"
-    ),
-    _metric("node_boot_failures_total", MetricType.COUNTER, "Requested nodes that never registered.", "node_group"),
+    histogram("node_boot_seconds", "Time from the request of a node until it is ready.", _BOOTS, node_group=""),
+    gauge("node_boot_quantile_seconds", "Quantiles of `node_boot_seconds`.", node_group="", quantile=""),
+    counter("node_boot_failures_total", "Requested nodes that never registered.", node_group=""),
 )
 
 EXPIRY: tuple[Metric, ...] = (
-    _metric(
+    counter(
         "expired_pods_deleted_total",
-        MetricType.COUNTER,
         "Pods deleted because they expired.",
-        "reason",
-        reason=f"`{DeleteReason.EXPIRED}`, `{DeleteReason.OLD_GENERATION}`",
+        reason=listed((DeleteReason.EXPIRED, DeleteReason.OLD_GENERATION)),
     ),
-    _metric(
-        "expired_pods_invalid_total",
-        MetricType.COUNTER,
-        "Pods whose deadline cannot be read; counted again in each sweep.",
-    ),
-    _metric(
-        "expired_pods_sweep_errors_total",
-        MetricType.COUNTER,
-        "Failed calls of sweeps.",
-        "op",
-        op="`list`, `delete`",
-    ),
+    counter("expired_pods_invalid_total", "Pods whose deadline cannot be read; counted again in each sweep."),
+    counter("expired_pods_sweep_errors_total", "Failed calls of sweeps.", op="`list`, `delete`"),
 )
 
 

@@ -2,68 +2,47 @@
 
 from collections.abc import Iterable
 
-from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.definitions import Metric, MetricType, counter, gauge, histogram, listed
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import HeadroomTrouble
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-def _of_pool(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, **values: str) -> Metric:
-    return Metric(name=name, kind=kind, help=text, labels=("pool", *labels), values=values)
-
-
 HEADROOM: tuple[Metric, ...] = (
-    _of_pool("headroom_pods_desired", "Pause pods that the policy in force, or one that is about to begin, wants."),
-    _of_pool(
+    gauge(
+        "headroom_pods_desired", "Pause pods that the policy in force, or one that is about to begin, wants.", pool=""
+    ),
+    gauge(
         "headroom_lead_seconds",
         "How long before a policy begins its pods are requested; 0 means that nothing is learned.",
+        pool="",
     ),
-    _of_pool("headroom_pods_target", "Pause pods wanted after the cool-down."),
-    _of_pool("headroom_pods_current", "Present replicas of the Deployment."),
-    _of_pool("headroom_pods", "Pause pods by state.", "state", state="`bound`, `pending`"),
-    _of_pool("headroom_active_pods", "Pods of the work that the scale factor multiplies."),
-    _of_pool("headroom_policy_active", "Whether the policy applies: 1 or 0.", "policy", policy="its name, or `none`"),
-    _of_pool(
-        "headroom_scale_operations_total",
-        "Changes of the number of replicas.",
-        "direction",
-        kind=MetricType.COUNTER,
-        direction="`up`, `down`",
-    ),
-    _of_pool(
-        "headroom_reconcile_errors_total",
-        "Errors in checks of a pool.",
-        "reason",
-        kind=MetricType.COUNTER,
-        reason=", ".join(f"`{trouble}`" for trouble in HeadroomTrouble),
-    ),
-    _of_pool(
+    gauge("headroom_pods_target", "Pause pods wanted after the cool-down.", pool=""),
+    gauge("headroom_pods_current", "Present replicas of the Deployment.", pool=""),
+    gauge("headroom_pods", "Pause pods by state.", pool="", state="`bound`, `pending`"),
+    gauge("headroom_active_pods", "Pods of the work that the scale factor multiplies.", pool=""),
+    gauge("headroom_policy_active", "Whether the policy applies: 1 or 0.", pool="", policy="its name, or `none`"),
+    counter("headroom_scale_operations_total", "Changes of the number of replicas.", pool="", direction="`up`, `down`"),
+    counter("headroom_reconcile_errors_total", "Errors in checks of a pool.", pool="", reason=listed(HeadroomTrouble)),
+    counter(
         "headroom_drift_corrected_total",
         "Changes by other clients that were reverted.",
-        "field",
-        kind=MetricType.COUNTER,
+        pool="",
         field="`replicas`, `template`, `deleted`",
     ),
-    _of_pool("headroom_preempted_total", "Pause pods that were preempted.", kind=MetricType.COUNTER),
-    Metric(
-        name="headroom_reconcile_duration_seconds",
-        kind=MetricType.HISTOGRAM,
-        help="Time taken by one check of all pools.",
-        buckets=_BUCKETS,
+    counter("headroom_preempted_total", "Pause pods that were preempted.", pool=""),
+    histogram("headroom_reconcile_duration_seconds", "Time taken by one check of all pools.", _BUCKETS),
+    gauge(
+        "headroom_last_reconcile_timestamp_seconds",
+        "When the pool was last in its wanted state, in Unix seconds.",
+        pool="",
     ),
-    _of_pool(
-        "headroom_last_reconcile_timestamp_seconds", "When the pool was last in its wanted state, in Unix seconds."
-    ),
-    Metric(
-        name="headroom_orphans_deleted_total",
-        kind=MetricType.COUNTER,
-        help="Deployments deleted because no configuration has their pool.",
-    ),
+    counter("headroom_orphans_deleted_total", "Deployments deleted because no configuration has their pool."),
 )
 
 _GAUGES_OF_POOL = tuple(
-    metric.name for metric in HEADROOM if metric.kind is MetricType.GAUGE and metric.labels == ("pool",)
+    metric.name for metric in HEADROOM if metric.kind is MetricType.GAUGE and tuple(metric.labels) == ("pool",)
 )
 _STATES = ("bound", "pending")
 

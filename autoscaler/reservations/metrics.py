@@ -1,12 +1,12 @@
 """Metrics of reservations: their table, and methods that set them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from http import HTTPStatus
 
 from msgspec.structs import replace
 
-from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.definitions import Metric, counter, gauge, histogram, listed
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import NoReservation, Unplaceable
 from autoscaler.reservations.plan import OperationResult, OperationVerdict, ReservationPlan
@@ -28,107 +28,48 @@ class StoreWriteResult(StrEnum):
     ERROR = "error"
 
 
-def _of_target(
-    name: str,
-    text: str,
-    *labels: str,
-    kind: MetricType = MetricType.GAUGE,
-    buckets: Sequence[float] = (),
-    **values: str,
-) -> Metric:
-    return Metric(
-        name=name, kind=kind, help=text, labels=("target", *labels), values=values, buckets=tuple(map(float, buckets))
-    )
-
-
-def _ticked(words: Iterable[object]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
-
-
 _PLANNED: tuple[Metric, ...] = (
-    _of_target("reservations", "Reservations by state.", "state", state=_ticked(_STATES)),
-    _of_target("reservations_slots", "Reservations that may be active at a time; +Inf without `maxReplicas`."),
-    _of_target(
+    gauge("reservations", "Reservations by state.", target="", state=listed(_STATES)),
+    gauge("reservations_slots", "Reservations that may be active at a time; +Inf without `maxReplicas`.", target=""),
+    gauge(
         "reservations_lead_seconds",
         "How long before an override begins its `minReplicas` counts; 0 means that nothing is learned.",
+        target="",
     ),
-    _of_target("reservations_virtual_pods", "Virtual pods in decisions."),
-    _of_target(
+    gauge("reservations_virtual_pods", "Virtual pods in decisions.", target=""),
+    gauge(
         "reservations_unplaceable",
         "Virtual pods without room and without an upcoming node.",
-        "reason",
-        reason=_ticked(Unplaceable),
+        target="",
+        reason=listed(Unplaceable),
     ),
-    Metric(
-        name="reservation_capacity_ready_seconds",
-        kind=MetricType.HISTOGRAM,
-        help="Time from acceptance to room on a ready node.",
-        buckets=_WAIT,
-    ),
-    _of_target("reservation_state_unreadable", "Whether the stored state cannot be read: 1 or 0."),
+    histogram("reservation_capacity_ready_seconds", "Time from acceptance to room on a ready node.", _WAIT),
+    gauge("reservation_state_unreadable", "Whether the stored state cannot be read: 1 or 0.", target=""),
 )
 """Metrics that the leader sets in each pass."""
 
 _TAKEN_IN: tuple[Metric, ...] = (
-    _of_target(
+    counter(
         "reservation_events_total",
         "Announcements, by result.",
-        "result",
-        "reason",
-        kind=MetricType.COUNTER,
-        result=_ticked(OperationVerdict),
+        target="",
+        result=listed(OperationVerdict),
         reason="as in docs/reasons.md; may be empty",
     ),
-    _of_target("reservations_expired_total", "Reservations that expired.", kind=MetricType.COUNTER),
-    _of_target("reservations_extended_total", "Reservations that got a slot after a wait.", kind=MetricType.COUNTER),
-    _of_target(
-        "reservation_batch_size", "Operations stored in one attempt.", kind=MetricType.HISTOGRAM, buckets=_BATCH
+    counter("reservations_expired_total", "Reservations that expired.", target=""),
+    counter("reservations_extended_total", "Reservations that got a slot after a wait.", target=""),
+    histogram("reservation_batch_size", "Operations stored in one attempt.", _BATCH, target=""),
+    histogram("reservation_batch_latency_seconds", "Time from receiving an operation until it is stored.", _LATENCY),
+    counter("reservation_store_writes_total", "Writes to the store.", target="", result=listed(StoreWriteResult)),
+    counter("reservation_retry_attempts_total", "Attempts repeated after a failure.", target=""),
+    gauge("reservation_backlog", "Operations that wait to be stored.", target=""),
+    counter("reservation_dropped_total", "Operations and reservations lost.", target="", reason=listed(_DROPS)),
+    gauge("reservation_queue_length", "Operations that wait to be stored, of all targets."),
+    counter(
+        "webhook_requests_total", "Requests to the listener for announcements.", path="the route, or `other`", code=""
     ),
-    Metric(
-        name="reservation_batch_latency_seconds",
-        kind=MetricType.HISTOGRAM,
-        help="Time from receiving an operation until it is stored.",
-        buckets=_LATENCY,
-    ),
-    _of_target(
-        "reservation_store_writes_total",
-        "Writes to the store.",
-        "result",
-        kind=MetricType.COUNTER,
-        result=_ticked(StoreWriteResult),
-    ),
-    _of_target("reservation_retry_attempts_total", "Attempts repeated after a failure.", kind=MetricType.COUNTER),
-    _of_target("reservation_backlog", "Operations that wait to be stored."),
-    _of_target(
-        "reservation_dropped_total",
-        "Operations and reservations lost.",
-        "reason",
-        kind=MetricType.COUNTER,
-        reason=_ticked(_DROPS),
-    ),
-    Metric(
-        name="reservation_queue_length",
-        kind=MetricType.GAUGE,
-        help="Operations that wait to be stored, of all targets.",
-    ),
-    Metric(
-        name="webhook_requests_total",
-        kind=MetricType.COUNTER,
-        help="Requests to the listener for announcements.",
-        labels=("path", "code"),
-        values={"path": "the route, or `other`"},
-    ),
-    Metric(
-        name="webhook_signature_failures_total",
-        kind=MetricType.COUNTER,
-        help="Requests whose signature was missing, wrong or stale.",
-    ),
-    Metric(
-        name="reservation_wait_seconds",
-        kind=MetricType.HISTOGRAM,
-        help="Time from acceptance to a slot.",
-        buckets=_WAIT,
-    ),
+    counter("webhook_signature_failures_total", "Requests whose signature was missing, wrong or stale."),
+    histogram("reservation_wait_seconds", "Time from acceptance to a slot.", _WAIT),
 )
 """Metrics of every replica: accepting announcements and storing them."""
 

@@ -475,6 +475,11 @@ def test_types_labels_and_buckets_are_those_of_cluster_autoscaler() -> None:
     assert THEIRS.keys() <= ours.keys()
     for name, theirs in THEIRS.items():
         one = ours[name]
-        assert (name, one.kind, one.labels, one.buckets) == (name, theirs.kind, tuple(theirs.labels), theirs.buckets)
+        assert (name, one.kind, tuple(one.labels), one.buckets) == (
+            name,
+            theirs.kind,
+            tuple(theirs.labels),
+            theirs.buckets,
+        )
     asked_for = {one.name for one in TABLE if one.when is not MetricCondition.ALWAYS}
     assert {name for name in THEIRS if name.startswith("node_group_")} <= asked_for

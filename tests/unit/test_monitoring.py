@@ -162,7 +162,7 @@ def test_expressions_name_metrics_and_labels_that_exist(text: str) -> None:
         labels |= {*metric.labels, *(["le"] if selector.name.endswith("_bucket") else [])}
         for label, value in selector.equal.items():
             assert label in metric.labels
-            listed = re.findall(r"`([^`]+)`", metric.values[label])
+            listed = re.findall(r"`([^`]+)`", metric.labels[label])
             assert not listed or value in listed
         assert {*selector.unequal, *selector.alike} <= set(metric.labels)
     by = {label for part in parts(parse(text)) if isinstance(part, Aggregate) for label in part.by}

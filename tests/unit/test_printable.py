@@ -9,7 +9,7 @@ from autoscaler.cli import output
 from autoscaler.cli.table import Table, Terminal, laid_out
 from autoscaler.clock import VirtualClock
 from autoscaler.logs import JsonLines, TextLines
-from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.definitions import gauge
 from autoscaler.observe.metrics.exposition import exposition
 from autoscaler.observe.metrics.labels import ScaleUpFailure
 from autoscaler.observe.metrics.metrics import failure_label
@@ -48,7 +48,7 @@ def test_a_log_line_spells_it_out(lines: type[TextLines | JsonLines]) -> None:
 
 def test_a_label_spells_it_out_and_has_an_end() -> None:
     registry, series = CollectorRegistry(), MetricSeries()
-    series.add_metric(Metric(name="things", kind=MetricType.GAUGE, help="Things.", labels=("name",)), registry)
+    series.add_metric(gauge("things", "Things.", name=""), registry)
     series.set("things", 1, HOSTILE + "x" * 100_000)
     text = exposition(registry.collect()).decode()
     assert text.replace("\n", "").isprintable()

@@ -3,10 +3,11 @@
 Names, types and labels are Cluster Autoscaler's, so that dashboards and alerts keep working.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 from autoscaler.errors import ErrorType
 from autoscaler.observe.metrics.labels import (
@@ -56,9 +57,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: MetricType
     help: str
-    labels: tuple[str, ...] = ()
-    values: Mapping[str, str] = {}
-    """Meanings of label values, for the documentation."""
+    labels: Mapping[str, str] = {}
+    """What the values of each label mean, for the documentation; empty if its name says it."""
     buckets: tuple[float, ...] = ()
     when: MetricCondition = MetricCondition.ALWAYS
     foreign: bool = False
@@ -72,181 +72,142 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.foreign else PREFIX + self.name
 
 
-_GPU = ("gpu_resource_name", "gpu_name")
-_DEVICES = (*_GPU, "dra_drivers")
+_GPU = {"gpu_resource_name": "", "gpu_name": ""}
+_DEVICES = {**_GPU, "dra_drivers": ""}
 
 
-def _gauge(name: str, text: str, *labels: str, **values: str) -> Metric:
-    return Metric(name=name, kind=MetricType.GAUGE, help=text, labels=labels, values=values)
+def gauge(name: str, text: str, /, **labels: str) -> Metric:
+    """Return a gauge with these labels and their meanings."""
+    return Metric(name=name, kind=MetricType.GAUGE, help=text, labels=labels)
 
 
-def _counter(name: str, text: str, *labels: str, **values: str) -> Metric:
-    return Metric(name=name, kind=MetricType.COUNTER, help=text, labels=labels, values=values)
+def counter(name: str, text: str, /, **labels: str) -> Metric:
+    """Return a counter with these labels and their meanings."""
+    return Metric(name=name, kind=MetricType.COUNTER, help=text, labels=labels)
 
 
-def _of_group(name: str, text: str, *labels: str) -> Metric:
-    return Metric(
-        name=name, kind=MetricType.GAUGE, help=text, labels=("node_group", *labels), when=MetricCondition.PER_NODE_GROUP
-    )
+def histogram(name: str, text: str, buckets: Iterable[float], /, **labels: str) -> Metric:
+    """Return a histogram with these labels and their meanings."""
+    return Metric(name=name, kind=MetricType.HISTOGRAM, help=text, labels=labels, buckets=tuple(map(float, buckets)))
 
 
-def _listed(kind: type[StrEnum]) -> str:
-    return ", ".join(f"`{member}`" for member in kind)
+def _of_group(name: str, text: str, **labels: str) -> Metric:
+    return replace(gauge(name, text, node_group="", **labels), when=MetricCondition.PER_NODE_GROUP)
+
+
+def listed(words: Iterable[object]) -> str:
+    """Return words as the documentation lists them."""
+    return ", ".join(f"`{word}`" for word in words)
 
 
 TABLE: tuple[Metric, ...] = (
-    _gauge("cluster_safe_to_autoscale", "Whether the cluster is healthy enough to be autoscaled: 1 or 0."),
-    _gauge(
+    gauge("cluster_safe_to_autoscale", "Whether the cluster is healthy enough to be autoscaled: 1 or 0."),
+    gauge(
         "nodes_count",
         "Nodes of the cluster by state.",
-        "state",
         state="`ready`, `unready`, `notStarted`, `suspended`, `longUnregistered`, `unregistered`",
     ),
-    _gauge(
-        "node_groups_count",
-        "Node groups that are autoscaled.",
-        "node_group_type",
-        node_group_type="`autoscaled`, `autoprovisioned`",
-    ),
-    _gauge(
+    gauge("node_groups_count", "Node groups that are autoscaled.", node_group_type="`autoscaled`, `autoprovisioned`"),
+    gauge(
         "nap_enabled", "Whether node groups are created automatically: always 0. Cluster Autoscaler had it until 1.32."
     ),
-    _gauge(
+    gauge(
         "capacity_buffer_oldest_reconciliation_timestamp_seconds",
         "When the CapacityBuffer that has waited longest was last reconciled, in Unix seconds; every "
         "pass reconciles all. Only with `--capacity-buffer-controller-enabled`.",
-        "new_buffer",
         new_buffer="`true`, `false`",
     ),
-    _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
-    _gauge(
+    gauge("unschedulable_pods_count", "Pods that wait for a node.", type=listed(PendingKind)),
+    gauge(
         "skipped_pods_count",
         "Pending pods that were skipped, because they have more constraints than `--max-pod-evaluation-work` allows.",
-        "requestor",
         requestor=f"`{PLACING}`",
     ),
-    _gauge(
+    gauge(
         "longest_pending_seconds",
         "How long the pod that has waited longest for a node has been unschedulable; 0 without any such pod.",
     ),
-    _gauge("max_nodes_count", "Maximum number of nodes of all node groups together."),
-    _gauge("cluster_cpu_current_cores", "CPU cores of the cluster, excluding nodes being deleted."),
-    _gauge("cluster_memory_current_bytes", "Memory of the cluster in bytes, excluding nodes being deleted."),
-    _gauge(
-        "cpu_limits_cores",
-        "Minimum and maximum number of CPU cores allowed.",
-        "direction",
-        direction="`minimum`, `maximum`",
-    ),
-    _gauge(
-        "memory_limits_bytes",
-        "Minimum and maximum memory allowed, in bytes.",
-        "direction",
-        direction="`minimum`, `maximum`",
-    ),
-    _gauge(
+    gauge("max_nodes_count", "Maximum number of nodes of all node groups together."),
+    gauge("cluster_cpu_current_cores", "CPU cores of the cluster, excluding nodes being deleted."),
+    gauge("cluster_memory_current_bytes", "Memory of the cluster in bytes, excluding nodes being deleted."),
+    gauge("cpu_limits_cores", "Minimum and maximum number of CPU cores allowed.", direction="`minimum`, `maximum`"),
+    gauge("memory_limits_bytes", "Minimum and maximum memory allowed, in bytes.", direction="`minimum`, `maximum`"),
+    gauge(
         "last_activity",
         "When a step of the loop last started (`mainSuccessful`: ended), in Unix seconds.",
-        "activity",
-        activity=_listed(PassActivity),
+        activity=listed(PassActivity),
     ),
-    Metric(
-        name="function_duration_seconds",
-        kind=MetricType.HISTOGRAM,
-        help="Time taken by parts of a pass.",
-        labels=("function",),
-        values={"function": _listed(Function)},
-        buckets=WIDE_BUCKETS,
-    ),
+    histogram("function_duration_seconds", "Time taken by parts of a pass.", WIDE_BUCKETS, function=listed(Function)),
     Metric(
         name="function_duration_quantile_seconds",
         kind=MetricType.SUMMARY,
         help="Time taken by parts of a pass: count and sum.",
-        labels=("function",),
-        values={"function": "as above"},
+        labels={"function": "as above"},
     ),
-    _counter("errors_total", "Passes that failed, by type of error.", "type", type=_listed(ErrorType)),
-    _counter("scaled_up_nodes_total", "Nodes added.", *_DEVICES, dra_drivers="device drivers, comma-separated"),
-    _counter("scaled_up_gpu_nodes_total", "GPU nodes added.", *_GPU),
-    _counter(
+    counter("errors_total", "Passes that failed, by type of error.", type=listed(ErrorType)),
+    counter("scaled_up_nodes_total", "Nodes added.", **_GPU, dra_drivers="device drivers, comma-separated"),
+    counter("scaled_up_gpu_nodes_total", "GPU nodes added.", **_GPU),
+    counter(
         "failed_scale_ups_total",
         "Scale-ups that failed.",
-        "reason",
-        *_DEVICES,
-        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; an unknown code is `{OTHER}`",
+        reason=f"{listed(ScaleUpFailure)}, or the provider's code; an unknown code is `{OTHER}`",
+        **_DEVICES,
     ),
-    _counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", "reason", *_GPU),
-    _counter(
+    counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", reason="", **_GPU),
+    counter(
         "failed_node_creations_total",
         "Requested nodes that failed: refused, not created, or not registered in time.",
-        "reason",
-        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; an unknown code is `{OTHER}`",
+        reason=f"{listed(ScaleUpFailure)}, or the provider's code; an unknown code is `{OTHER}`",
     ),
-    _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
-    _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
-    _counter(
+    counter("scaled_down_nodes_total", "Nodes removed.", reason=listed(RemovedAs), **_DEVICES),
+    counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", reason="", **_GPU),
+    counter(
         "failed_scale_downs_total",
         "Removals of nodes that started and failed.",
-        "reason",
         reason="why it failed, as in the event `ScaleDownFailed`",
     ),
-    _counter(
-        "evicted_pods_total",
-        "Pods evicted from nodes being removed.",
-        "eviction_result",
-        eviction_result=_listed(EvictionResult),
-    ),
-    _gauge("unneeded_nodes_count", "Nodes that could be removed."),
-    _gauge(
+    counter("evicted_pods_total", "Pods evicted from nodes being removed.", eviction_result=listed(EvictionResult)),
+    gauge("unneeded_nodes_count", "Nodes that could be removed."),
+    gauge(
         "unremovable_nodes_count",
         "Nodes that stay, by reason; a reason that no longer applies to any node shows 0.",
-        "reason",
         reason="see the list of reasons",
     ),
-    _gauge("scale_down_in_cooldown", "Whether scale-down is in a cool-down: 1 or 0."),
-    _counter("old_unregistered_nodes_removed_count", "Machines removed because they never became nodes."),
-    _gauge("overflowing_controllers_count", "Controllers whose pods differ too much to be treated as equivalent."),
-    _counter(
+    gauge("scale_down_in_cooldown", "Whether scale-down is in a cool-down: 1 or 0."),
+    counter("old_unregistered_nodes_removed_count", "Machines removed because they never became nodes."),
+    gauge("overflowing_controllers_count", "Controllers whose pods differ too much to be treated as equivalent."),
+    counter(
         "skipped_scale_events_count",
         "Scalings skipped because of a cluster-wide limit.",
-        "direction",
-        "reason",
-        direction=_listed(Direction),
-        reason=_listed(LimitedResource),
+        direction=listed(Direction),
+        reason=listed(LimitedResource),
     ),
-    _gauge("pending_node_deletions", "Nodes of earlier removals that still existed when removals last started."),
-    _gauge(
+    gauge("pending_node_deletions", "Nodes of earlier removals that still existed when removals last started."),
+    gauge(
         "node_taints_count",
         "Taints on nodes by type.",
-        "type",
         type="the key of a well-known taint, `startup-taint`, `status-taint` or `other`",
     ),
-    Metric(
-        name="binpacking_heterogeneity",
-        kind=MetricType.HISTOGRAM,
-        help="Groups of equivalent pods in one binpacking estimate.",
-        labels=("instance_type", "cpu_count", "namespace_count"),
-        values={
-            "instance_type": "label `node.kubernetes.io/instance-type` of the group's nodes",
-            "cpu_count": "CPU capacity of the group's nodes",
-            "namespace_count": "`1` to `5`, `6-10`, `11+`",
-        },
-        buckets=(1, 2, 4, 8, 16, 32),
+    histogram(
+        "binpacking_heterogeneity",
+        "Groups of equivalent pods in one binpacking estimate.",
+        (1, 2, 4, 8, 16, 32),
+        instance_type="label `node.kubernetes.io/instance-type` of the group's nodes",
+        cpu_count="CPU capacity of the group's nodes",
+        namespace_count="`1` to `5`, `6-10`, `11+`",
     ),
-    _gauge(
+    gauge(
         "dra_node_template_resources_mismatch",
         "Device pools in which ready nodes differ from their group's template.",
-        "driver",
-        "mismatch_type",
-        mismatch_type=_listed(Mismatch),
+        driver="",
+        mismatch_type=listed(Mismatch),
     ),
     Metric(
         name="node_removal_latency_seconds",
         kind=MetricType.HISTOGRAM,
         help="Time from when a node has been unneeded for long enough until its removal starts, or until it "
         "is needed again.",
-        labels=("deleted", "delay_reason"),
-        values={
+        labels={
             "deleted": "`true`, `false`",
             "delay_reason": "`none`, or the last reason that delayed it: a reason of a node",
         },
@@ -263,110 +224,90 @@ TABLE: tuple[Metric, ...] = (
     _of_group("node_group_max_count", "Largest allowed size of the node group."),
     _of_group("node_group_target_count", "Target size of the node group."),
     _of_group("node_group_healthiness", "Whether the node group is healthy enough to be autoscaled: 1 or 0."),
-    _of_group("node_group_backoff_status", "Whether the node group is in backoff: 1 or 0.", "reason"),
-    _counter(
+    _of_group("node_group_backoff_status", "Whether the node group is in backoff: 1 or 0.", reason=""),
+    counter(
         "companion_errors_total",
         "Failures of a companion; the autoscaler continues without it.",
-        "companion",
         companion="its section of the configuration file; `recorder`, `snapshotz`",
     ),
-    _counter(
+    counter(
         "grpc_expander_calls_total",
         "Calls to the gRPC expander; an unusable answer names only groups that were not in the call.",
-        "result",
-        result=_listed(AskedExpander),
+        result=listed(AskedExpander),
     ),
-    _counter(
+    counter(
         "template_shortfalls_total",
         "Times that new nodes of a group had less than the group's template.",
-        "lack",
-        lack=_listed(Lack),
+        lack=listed(Lack),
     ),
-    _gauge(
-        "replacements_in_progress", "Replacements of nodes in progress.", "trigger", trigger=_listed(ReplacementTrigger)
-    ),
-    _counter(
+    gauge("replacements_in_progress", "Replacements of nodes in progress.", trigger=listed(ReplacementTrigger)),
+    counter(
         "replacements_total",
         "Replacements of nodes that ended.",
-        "trigger",
-        "outcome",
-        trigger=_listed(ReplacementTrigger),
+        trigger=listed(ReplacementTrigger),
         outcome=f"`{ReplacementStage.DONE}`, `{ReplacementStage.ABANDONED}`",
     ),
-    _counter(
+    counter(
         "replacement_savings_total",
         "Price per hour that replacements saved, in the provider's currency; replacements that cost more do not count.",
     ),
-    _counter(
-        "recordings_total",
-        "Recordings of passes, by result.",
-        "result",
-        result=_listed(Recorded),
-    ),
-    _counter("recorded_bytes_total", "Bytes written as recordings."),
-    _gauge(
+    counter("recordings_total", "Recordings of passes, by result.", result=listed(Recorded)),
+    counter("recorded_bytes_total", "Bytes written as recordings."),
+    gauge(
         "config_last_reload_successful",
         "Whether the present configuration file is in use, except options that need a restart: 1 or 0.",
     ),
-    _counter("config_reloads_total", "Reloads of the configuration.", "result", result=_listed(Reload)),
-    _gauge("config_restart_needed", "Options that changed in the file and take effect only after a restart."),
+    counter("config_reloads_total", "Reloads of the configuration.", result=listed(Reload)),
+    gauge("config_restart_needed", "Options that changed in the file and take effect only after a restart."),
     Metric(
         name="pass_phase_duration_seconds",
         kind=MetricType.SUMMARY,
         help="Time taken by each phase of a pass, in more detail than Cluster Autoscaler's functions: count and sum.",
-        labels=("phase",),
-        values={"phase": "as in `timings` of a plan"},
+        labels={"phase": "as in `timings` of a plan"},
     ),
-    _counter(
+    counter(
         "decisions_total",
         "Results of scale-up and scale-down, per pass.",
-        "step",
-        "result",
         step=f"`{PassActivity.SCALE_UP}`, `{PassActivity.SCALE_DOWN}`",
         result="see the list of reasons",
     ),
-    _gauge(
+    gauge(
         "waiting_pods_count",
         "Pending pods that do not take part in scale-up, by reason; a reason that no longer applies to "
         "any pod shows 0.",
-        "reason",
         reason="see the list of reasons",
     ),
-    _gauge(
+    gauge(
         "skipped_node_groups_count",
         "Node groups skipped in the last planned scale-up, by reason; a reason that no longer applies shows 0.",
-        "reason",
         reason="see the list of reasons",
     ),
-    _counter("watch_restarts_total", "Watches that were reopened, including after normal ends.", "path"),
-    _counter("watch_relists_total", "Complete lists of a kind, including the first.", "path"),
-    _counter("watch_failures_total", "Lists and watches that failed.", "path"),
-    _counter("watch_decode_seconds_total", "Time spent on decoding and storing objects from the API server.", "path"),
-    _gauge("undecoded_objects", "Objects that cannot be decoded; each keeps its last known state.", "path"),
-    _gauge("watch_silence_seconds", "Time since the last update of a kind, at the start of the last pass.", "path"),
-    _counter(
+    counter("watch_restarts_total", "Watches that were reopened, including after normal ends.", path=""),
+    counter("watch_relists_total", "Complete lists of a kind, including the first.", path=""),
+    counter("watch_failures_total", "Lists and watches that failed.", path=""),
+    counter("watch_decode_seconds_total", "Time spent on decoding and storing objects from the API server.", path=""),
+    gauge("undecoded_objects", "Objects that cannot be decoded; each keeps its last known state.", path=""),
+    gauge("watch_silence_seconds", "Time since the last update of a kind, at the start of the last pass.", path=""),
+    counter(
         "api_retries_total",
         "Calls that the API server asked to repeat later.",
-        "verb",
-        "result",
         verb="HTTP method",
         result="`sent` again, or `given_up`",
     ),
-    _gauge("clock_ahead_seconds", "How far the wall clock is ahead of the API server's; negative means behind."),
-    _counter("events_dropped_total", "Kubernetes events dropped because the API server was too slow or refused them."),
+    gauge("clock_ahead_seconds", "How far the wall clock is ahead of the API server's; negative means behind."),
+    counter("events_dropped_total", "Kubernetes events dropped because the API server was too slow or refused them."),
     Metric(
         name="leader_election_master_status",
         kind=MetricType.GAUGE,
         help="Whether this replica holds the lease: 1 or 0.",
-        labels=("name",),
-        values={"name": "name of the lease"},
+        labels={"name": "name of the lease"},
         foreign=True,
     ),
     Metric(
         name="node_autoscaler_build_info",
         kind=MetricType.GAUGE,
         help="Always 1; the label is the version of the node autoscaler.",
-        labels=("version",),
+        labels={"version": ""},
         foreign=True,
     ),
 )

@@ -26,7 +26,7 @@ class MetricSeries:
 
     def add_metric(self, metric: Metric, registry: CollectorRegistry) -> None:
         """Add one metric; a metric with labels has no series until its first change."""
-        name, text, labels = metric.full_name, metric.help, metric.labels
+        name, text, labels = metric.full_name, metric.help, tuple(metric.labels)
         if metric.kind is MetricType.GAUGE:
             self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
         elif metric.kind is MetricType.SUMMARY:

@@ -12,7 +12,9 @@ from autoscaler.observe.metrics.series import MAX_SERIES, MetricSeries
 )
 def test_ever_new_labels_count_together_once_there_are_thousands(name: str, kind: MetricType) -> None:
     registry, series = CollectorRegistry(), MetricSeries()
-    series.add_metric(Metric(name=name, kind=kind, help="Tests.", labels=("group", "code"), buckets=(1.0,)), registry)
+    series.add_metric(
+        Metric(name=name, kind=kind, help="Tests.", labels={"group": "", "code": ""}, buckets=(1.0,)), registry
+    )
     move = series.observe if kind is MetricType.HISTOGRAM else series.add
     for number in range(MAX_SERIES + 3):
         move(name, 1, "web", f"code-{number}")
