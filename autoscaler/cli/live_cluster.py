@@ -8,7 +8,8 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import Gone, Refused
 from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.listing import read_all
-from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, DumpText, read_dump
+from autoscaler.scenario.dump import CONFIG_MAP, Dump, DumpText, read_dump
+from autoscaler.scenario.kinds import KINDS
 from autoscaler.scenario.scenario import PRIORITY_CONFIG
 
 _INDISPENSABLE = ("Node", "Pod")

@@ -21,6 +21,7 @@ from autoscaler.scenario.clouds import check_membership, read_cloud, read_instan
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.file_reader import Shape, parse, read_bytes
 from autoscaler.scenario.format import ChangeEntry
+from autoscaler.scenario.kinds import RELATED
 from autoscaler.scenario.objects import ObjectReader
 from autoscaler.scenario.scenario import (
     MEMORY_VERSION,
@@ -38,7 +39,7 @@ from cloudprovider.duration import parse_duration_s
 from cloudprovider.moment import parse_time
 from cloudprovider.quoted import quoted
 from cloudprovider.static.spec import CloudSpec
-from cloudprovider.structure import worded
+from cloudprovider.structure import key_of, worded
 
 NO_OVERRIDES: Mapping[str, Any] = {}
 _YEARS = range(1971, 9000)
@@ -151,34 +152,18 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
     if file.priority_config is not None:
         meta = ObjectMeta(name=PRIORITY_CONFIG, namespace=config.kube.namespace)
         config_maps[config_maps_key(meta.namespace)] = ConfigMap(metadata=meta, data={PRIORITIES: file.priority_config})
-    named = reader.named
-    slices = named("resourceSlices", file.resource_slices)
-    device_claims = named("resourceClaims", file.resource_claims, "ResourceClaim")
-    return Related(
-        namespaces=defaults.namespaces(named("namespaces", file.namespaces), {pod.namespace for pod in pods}),
-        budgets=named("podDisruptionBudgets", file.pod_disruption_budgets, "PodDisruptionBudget"),
-        daemon_sets=named("daemonSets", file.daemon_sets, "DaemonSet"),
-        replica_sets=named("replicaSets", file.replica_sets, "ReplicaSet"),
-        stateful_sets=named("statefulSets", file.stateful_sets, "StatefulSet"),
-        replication_controllers=named("replicationControllers", file.replication_controllers, "ReplicationController"),
-        jobs=named("jobs", file.jobs, "Job"),
-        priority_classes=named("priorityClasses", file.priority_classes),
-        claims=named("persistentVolumeClaims", file.persistent_volume_claims, "PersistentVolumeClaim"),
-        volumes=named("persistentVolumes", file.persistent_volumes),
-        storage_classes=named("storageClasses", file.storage_classes),
-        csi_nodes=named("csiNodes", file.csi_nodes),
-        resource_slices=slices if config.device_claims_count else {},
-        resource_claims=device_claims if config.device_claims_count else {},
-        config_maps=config_maps,
-        provisioning_requests=named("provisioningRequests", file.provisioning_requests, "ProvisioningRequest"),
-        capacity_buffers=named("capacityBuffers", file.capacity_buffers, "CapacityBuffer"),
-        pod_templates=named("podTemplates", file.pod_templates, "PodTemplate"),
-        resource_quotas=named("resourceQuotas", file.resource_quotas, "ResourceQuota"),
-        scalables={
-            f"Deployment/{key}": deployment
-            for key, deployment in named("deployments", file.deployments, "Deployment").items()
-        },
-    )
+    related: dict[str, Any] = {
+        kind.related or kind.field: reader.named(
+            key_of(kind.field), getattr(file, kind.field), name if kind.in_namespace else None
+        )
+        for name, kind in RELATED.items()
+    }
+    if not config.device_claims_count:
+        related |= {"resource_slices": {}, "resource_claims": {}}
+    related["namespaces"] = defaults.namespaces(related["namespaces"], {pod.namespace for pod in pods})
+    deployments = reader.named("deployments", file.deployments, "Deployment")
+    scalables = {f"Deployment/{key}": deployment for key, deployment in deployments.items()}
+    return Related(**related, config_maps=config_maps, scalables=scalables)
 
 
 def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node]) -> tuple[ClusterChange, ...]:

@@ -9,32 +9,20 @@ decoded is left out with a warning; a node, a placed pod, a claim or a budget is
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from autoscaler.errors import ConfigError
-from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
 from autoscaler.objects.decode import Undecoded, W, WireDecoder
-from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.lenient_json import UNREADABLE, loads, words
-from autoscaler.objects.meta import Resource
-from autoscaler.objects.node import NodeWire, keep_whole_node, undecoded_node
+from autoscaler.objects.node import keep_whole_node, undecoded_node
 from autoscaler.objects.pod import PodInterner
 from autoscaler.objects.podspec import PodWire, undecoded_pod
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, undecoded_claim
-from autoscaler.objects.workload import (
-    ConfigMap,
-    DaemonSet,
-    DisruptionBudget,
-    Job,
-    Namespace,
-    PriorityClass,
-    Replicated,
-    checked,
-    undecoded_budget,
-)
+from autoscaler.objects.storage import undecoded_claim
+from autoscaler.objects.workload import ConfigMap, checked, undecoded_budget
 from autoscaler.scenario.file_reader import place_in
+from autoscaler.scenario.kinds import KINDS
 from cloudprovider.document import parse_documents
 from cloudprovider.file import text_of
 from cloudprovider.structure import worded
@@ -43,59 +31,6 @@ DumpProgress = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""
 
 
-class DumpedKind(NamedTuple):
-    """A kind that decisions read."""
-
-    field: str
-    """Of `format.ScenarioFile`; ConfigMaps have none."""
-    type: Any
-    path: str
-    """The collection on the API server."""
-    features: tuple[str, ...] = ()
-    """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
-    older_paths: tuple[str, ...] = ()
-    """The collection in older versions, for servers that do not have the newest."""
-
-
-_REQUESTS = ("enable_provisioning_requests",)
-_BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
-
-
-def _of_devices(field: str, kind: type[Resource], plural: str) -> DumpedKind:
-    newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
-    return DumpedKind(field, kind, newest, ("enable_dynamic_resource_allocation",), tuple(older))
-
-
-KINDS: Mapping[str, DumpedKind] = {
-    "Node": DumpedKind("nodes", NodeWire, "/api/v1/nodes"),
-    "Pod": DumpedKind("pods", PodWire, "/api/v1/pods"),
-    "Namespace": DumpedKind("namespaces", Namespace, "/api/v1/namespaces"),
-    "PodDisruptionBudget": DumpedKind(
-        "pod_disruption_budgets", DisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"
-    ),
-    "DaemonSet": DumpedKind("daemon_sets", DaemonSet, "/apis/apps/v1/daemonsets"),
-    "ReplicaSet": DumpedKind("replica_sets", Replicated, "/apis/apps/v1/replicasets"),
-    "StatefulSet": DumpedKind("stateful_sets", Replicated, "/apis/apps/v1/statefulsets"),
-    "ReplicationController": DumpedKind("replication_controllers", Replicated, "/api/v1/replicationcontrollers"),
-    "Job": DumpedKind("jobs", Job, "/apis/batch/v1/jobs"),
-    "PersistentVolumeClaim": DumpedKind(
-        "persistent_volume_claims", PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"
-    ),
-    "PersistentVolume": DumpedKind("persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes"),
-    "StorageClass": DumpedKind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
-    "CSINode": DumpedKind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
-    "ResourceSlice": _of_devices("resource_slices", ResourceSlice, "resourceslices"),
-    "ResourceClaim": _of_devices("resource_claims", ResourceClaim, "resourceclaims"),
-    "PriorityClass": DumpedKind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
-    "ProvisioningRequest": DumpedKind(
-        "provisioning_requests", ProvisioningRequest, f"/apis/{GROUP}/v1/provisioningrequests", _REQUESTS
-    ),
-    "CapacityBuffer": DumpedKind(
-        "capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", _BUFFERS
-    ),
-    "PodTemplate": DumpedKind("pod_templates", StoredTemplate, "/api/v1/podtemplates", (*_REQUESTS, *_BUFFERS)),
-    "ResourceQuota": DumpedKind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", _BUFFERS),
-}
 CONFIG_MAP = "ConfigMap"
 _GROUPS = re.compile(
     r"^(apps|autoscaling\.x-k8s\.io|batch|policy|resource\.k8s\.io|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$"

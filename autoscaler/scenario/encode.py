@@ -14,31 +14,12 @@ from autoscaler.objects.meta import read_annotations
 from autoscaler.objects.node import Node
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
+from autoscaler.scenario.kinds import RELATED
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG, now_before
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, State
-
-_RELATED = {
-    "namespaces": "namespaces",
-    "podDisruptionBudgets": "budgets",
-    "daemonSets": "daemon_sets",
-    "replicaSets": "replica_sets",
-    "statefulSets": "stateful_sets",
-    "replicationControllers": "replication_controllers",
-    "jobs": "jobs",
-    "priorityClasses": "priority_classes",
-    "persistentVolumeClaims": "claims",
-    "persistentVolumes": "volumes",
-    "storageClasses": "storage_classes",
-    "csiNodes": "csi_nodes",
-    "resourceSlices": "resource_slices",
-    "resourceClaims": "resource_claims",
-    "provisioningRequests": "provisioning_requests",
-    "capacityBuffers": "capacity_buffers",
-    "podTemplates": "pod_templates",
-    "resourceQuotas": "resource_quotas",
-}
+from cloudprovider.structure import key_of
 
 
 def encode(
@@ -81,7 +62,10 @@ def encode(
 
 def _related(related: Related) -> Plain:
     written: Plain = {
-        key: [bare_object(resource) for resource in getattr(related, field).values()] for key, field in _RELATED.items()
+        key_of(kind.field): [
+            bare_object(resource) for resource in getattr(related, kind.related or kind.field).values()
+        ]
+        for kind in RELATED.values()
     }
     for config_map in related.config_maps.values():
         if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:

@@ -19,12 +19,14 @@ from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.workload import DaemonSet, Job, Namespace, Replicated
 from autoscaler.scenario.codec import build
 from autoscaler.scenario.defaults import NAMESPACE_LABEL
-from autoscaler.scenario.dump import KINDS, Dump
+from autoscaler.scenario.dump import Dump
 from autoscaler.scenario.file_reader import Shape
 from autoscaler.scenario.format import InstanceEntry, ScenarioFile
 from autoscaler.scenario.inference import GroupSizes, Inference, ObservedNode, infer_groups
+from autoscaler.scenario.kinds import KINDS
 from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key, now_before
 from cloudprovider.number import parse_int
+from cloudprovider.structure import key_of
 
 _NAMES_SHOWN = 5
 _OWNERS: Mapping[str, type[Replicated] | type[Job] | type[DaemonSet]] = {
@@ -75,7 +77,7 @@ def import_dump(dump: Dump, wishes: ImportOptions) -> Imported:
     )
     file = msgspec.structs.replace(file, nodes=[_identified(node) for node in file.nodes])
     places: dict[str, Sequence[str]] = {
-        _key(kind.field): list(dump.places[name].values()) for name, kind in KINDS.items() if name in dump.places
+        key_of(kind.field): list(dump.places[name].values()) for name, kind in KINDS.items() if name in dump.places
     }
     shape = Shape(file, places=places)
     scenario = build(shape, wishes.name, wishes.config)
@@ -102,11 +104,6 @@ def publishable(file: ScenarioFile) -> ScenarioFile:
             for name, kind in KINDS.items()
         },
     )
-
-
-def _key(field: str) -> str:
-    """Return the key of a field as messages about it have it."""
-    return next(info.encode_name for info in msgspec.structs.fields(ScenarioFile) if info.name == field)
 
 
 def _time(dump: Dump, wishes: ImportOptions) -> str:

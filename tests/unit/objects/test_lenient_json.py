@@ -15,7 +15,7 @@ from autoscaler.objects.node import node_decoder, readiness
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.storage import claim_decoder
 from autoscaler.objects.workload import ConfigMap, budget_decoder
-from autoscaler.scenario.dump import KINDS
+from autoscaler.scenario.kinds import KINDS
 
 OPAQUE = ("Scalable", "ResourceQuota")
 """They hold data that is kept as it is written."""

@@ -1,0 +1,81 @@
+"""The kinds of objects that decisions read, and where each is in a file, on an API server and in a view."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
+from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
+from autoscaler.objects.meta import Resource
+from autoscaler.objects.node import NodeWire
+from autoscaler.objects.podspec import PodWire
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
+
+
+class ObjectKind(NamedTuple):
+    """A kind of objects that decisions read."""
+
+    field: str
+    """Of `format.ScenarioFile`."""
+    type: Any
+    path: str
+    """The collection on the API server."""
+    related: str | None = None
+    """Field of `snapshot.cluster.Related`; None: the same as in the file."""
+    in_namespace: bool = True
+    features: tuple[str, ...] = ()
+    """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
+    older_paths: tuple[str, ...] = ()
+    """The collection in older versions, for servers that do not have the newest."""
+
+
+_REQUESTS = ("enable_provisioning_requests",)
+_BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
+
+
+def _of_devices(field: str, kind: type[Resource], *, in_namespace: bool) -> ObjectKind:
+    plural = field.replace("_", "")
+    newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
+    return ObjectKind(field, kind, newest, None, in_namespace, ("enable_dynamic_resource_allocation",), tuple(older))
+
+
+KINDS: Mapping[str, ObjectKind] = {
+    "Node": ObjectKind("nodes", NodeWire, "/api/v1/nodes", in_namespace=False),
+    "Pod": ObjectKind("pods", PodWire, "/api/v1/pods"),
+    "Namespace": ObjectKind("namespaces", Namespace, "/api/v1/namespaces", in_namespace=False),
+    "PodDisruptionBudget": ObjectKind(
+        "pod_disruption_budgets", DisruptionBudget, "/apis/policy/v1/poddisruptionbudgets", "budgets"
+    ),
+    "DaemonSet": ObjectKind("daemon_sets", DaemonSet, "/apis/apps/v1/daemonsets"),
+    "ReplicaSet": ObjectKind("replica_sets", Replicated, "/apis/apps/v1/replicasets"),
+    "StatefulSet": ObjectKind("stateful_sets", Replicated, "/apis/apps/v1/statefulsets"),
+    "ReplicationController": ObjectKind("replication_controllers", Replicated, "/api/v1/replicationcontrollers"),
+    "Job": ObjectKind("jobs", Job, "/apis/batch/v1/jobs"),
+    "PersistentVolumeClaim": ObjectKind(
+        "persistent_volume_claims", PersistentVolumeClaim, "/api/v1/persistentvolumeclaims", "claims"
+    ),
+    "PersistentVolume": ObjectKind(
+        "persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes", "volumes", False
+    ),
+    "StorageClass": ObjectKind(
+        "storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses", in_namespace=False
+    ),
+    "CSINode": ObjectKind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes", in_namespace=False),
+    "ResourceSlice": _of_devices("resource_slices", ResourceSlice, in_namespace=False),
+    "ResourceClaim": _of_devices("resource_claims", ResourceClaim, in_namespace=True),
+    "PriorityClass": ObjectKind(
+        "priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses", in_namespace=False
+    ),
+    "ProvisioningRequest": ObjectKind(
+        "provisioning_requests", ProvisioningRequest, f"/apis/{GROUP}/v1/provisioningrequests", features=_REQUESTS
+    ),
+    "CapacityBuffer": ObjectKind(
+        "capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", features=_BUFFERS
+    ),
+    "PodTemplate": ObjectKind(
+        "pod_templates", StoredTemplate, "/api/v1/podtemplates", features=(*_REQUESTS, *_BUFFERS)
+    ),
+    "ResourceQuota": ObjectKind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", features=_BUFFERS),
+}
+RELATED: Mapping[str, ObjectKind] = {name: kind for name, kind in KINDS.items() if name not in ("Node", "Pod")}
+"""The kinds whose objects decisions look up."""
