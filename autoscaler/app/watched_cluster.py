@@ -1,6 +1,6 @@
 """The cluster as the watches know it: the daemon's `loop.observing.ClusterSource`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -20,22 +20,14 @@ from autoscaler.objects.capacity import (
     StoredTemplate,
 )
 from autoscaler.objects.decode import Decoder
-from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import PodInterner
-from autoscaler.objects.storage import CsiNode, PersistentVolume, StorageClass, claim_decoder
-from autoscaler.objects.workload import (
-    ConfigMap,
-    DaemonSet,
-    Job,
-    Namespace,
-    Replicated,
-    budget_decoder,
-    plain_decoder,
-)
+from autoscaler.objects.storage import claim_decoder
+from autoscaler.objects.workload import ConfigMap, budget_decoder, plain_decoder
 from autoscaler.scaleup.buffer_specs import scalable_key
 from autoscaler.scaleup.priority import CONFIG_MAP
+from autoscaler.scenario.kinds import RELATED
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
@@ -49,6 +41,11 @@ _SCALABLES = {
     "Job": "/apis/batch/v1/jobs",
 }
 """Where controllers that a CapacityBuffer may imitate live, by kind."""
+_DECODERS: Mapping[str, Decoder[Any]] = {
+    "PodDisruptionBudget": budget_decoder(),
+    "PersistentVolumeClaim": claim_decoder(),
+}
+"""Of kinds that are not kept as they come."""
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -61,27 +58,16 @@ class WatchedCluster:
         self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
         self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
         self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
-        self._namespaces = self._plain("/api/v1/namespaces", Namespace)
-        self._budgets = self._kept("/apis/policy/v1/poddisruptionbudgets", budget_decoder())
-        self._daemon_sets = self._plain("/apis/apps/v1/daemonsets", DaemonSet)
-        self._replica_sets = self._plain("/apis/apps/v1/replicasets", Replicated)
-        self._stateful_sets = self._plain("/apis/apps/v1/statefulsets", Replicated)
-        self._replication_controllers = self._plain("/api/v1/replicationcontrollers", Replicated)
-        self._jobs = self._plain("/apis/batch/v1/jobs", Job)
-        self._claims = self._kept("/api/v1/persistentvolumeclaims", claim_decoder())
-        self._volumes = self._plain("/api/v1/persistentvolumes", PersistentVolume)
-        self._storage_classes = self._plain("/apis/storage.k8s.io/v1/storageclasses", StorageClass)
-        self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
+        self._stores: dict[str, Store[Any]] = {
+            kind.related: self._kept(kind.path, _DECODERS.get(name) or plain_decoder(kind.type))
+            for name, kind in RELATED.items()
+            if not kind.features and name != "PriorityClass"  # a pod of the API server has its priority as a number
+        }
         self._config_maps = self._priorities(config)
         self._follow_capacity(config)
-        self._resource_slices: Store[ResourceSlice] | None = None
-        self._resource_claims: Store[ResourceClaim] | None = None
         if config.device_claims_count:
-            self._resource_slices = self._optional("resource.k8s.io", "resourceslices", ResourceSlice, *DEVICE_VERSIONS)
-            self._resource_claims = self._optional("resource.k8s.io", "resourceclaims", ResourceClaim, *DEVICE_VERSIONS)
-
-    def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
-        return self._kept(path, plain_decoder(kind), field_selector)
+            for kind in (RELATED["ResourceSlice"], RELATED["ResourceClaim"]):
+                self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths)
 
     def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, decoder, field_selector)
@@ -97,18 +83,18 @@ class WatchedCluster:
         self._quotas: Store[ResourceQuota] | None = None
         self._scalables: dict[str, Store[Scalable]] = {}
         if features.enable_provisioning_requests:
-            self._requests = self._optional(GROUP, "provisioningrequests", ProvisioningRequest, "v1", "v1beta1")
+            self._requests = self._optional(
+                ProvisioningRequest, *(f"/apis/{GROUP}/{version}/provisioningrequests" for version in ("v1", "v1beta1"))
+            )
         if buffers:
-            self._buffers = self._optional(GROUP, "capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
+            self._buffers = self._optional(
+                CapacityBuffer, *(f"/apis/{GROUP}/{version}/capacitybuffers" for version in ("v1beta1", "v1alpha1"))
+            )
         if features.enable_provisioning_requests or buffers:
-            self._templates = self._permitted("/api/v1/podtemplates", StoredTemplate)
+            self._templates = self._optional(StoredTemplate, "/api/v1/podtemplates")
         if features.capacity_buffer_controller_enabled:
-            self._quotas = self._permitted("/api/v1/resourcequotas", ResourceQuota)
-            self._scalables = {kind: self._permitted(path, Scalable) for kind, path in _SCALABLES.items()}
-
-    def _permitted(self, path: str, kind: type[R]) -> Store[R]:
-        """Follow a kind that only side features need, if we may."""
-        return self._feed.add(KindSource(path, plain_decoder(kind), optional=True), log_changes=False)
+            self._quotas = self._optional(ResourceQuota, "/api/v1/resourcequotas")
+            self._scalables = {kind: self._optional(Scalable, path) for kind, path in _SCALABLES.items()}
 
     def _lack(self, feature: str, *stores: "Store[Any] | None") -> bool:
         """Whether a feature has to rest because something it needs may not be read; said when that begins."""
@@ -120,10 +106,9 @@ class WatchedCluster:
         (self._resting.add if lacking else self._resting.discard)(feature)
         return lacking
 
-    def _optional(self, group: str, plural: str, kind: type[R], *versions: str) -> Store[R]:
-        """Follow a kind that the cluster need not know, in the newest of these versions that it serves."""
-        newest, *older = (f"/apis/{group}/{version}/{plural}" for version in versions)
-        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=tuple(older))
+    def _optional(self, kind: type[R], newest: str, *older: str) -> Store[R]:
+        """Follow a kind that the cluster may lack or keep from us, in the newest version of these that it serves."""
+        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=older)
         return self._feed.add(source, log_changes=False)
 
     def _priorities(self, config: Config) -> Store[ConfigMap] | None:
@@ -131,7 +116,7 @@ class WatchedCluster:
         if "priority" not in config.scale_up.expander:
             return None
         path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
-        return self._plain(path, ConfigMap, f"metadata.name={CONFIG_MAP}")
+        return self._kept(path, plain_decoder(ConfigMap), f"metadata.name={CONFIG_MAP}")
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; raises `RetryLater` until every kind has been listed once."""
@@ -151,19 +136,7 @@ class WatchedCluster:
         without_templates = self._lack("provisioning-requests", self._templates)
         without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
         return Related(
-            namespaces=self._namespaces.snapshot(),
-            budgets=self._budgets.snapshot(),
-            daemon_sets=self._daemon_sets.snapshot(),
-            replica_sets=self._replica_sets.snapshot(),
-            stateful_sets=self._stateful_sets.snapshot(),
-            replication_controllers=self._replication_controllers.snapshot(),
-            jobs=self._jobs.snapshot(),
-            claims=self._claims.snapshot(),
-            volumes=self._volumes.snapshot(),
-            storage_classes=self._storage_classes.snapshot(),
-            csi_nodes=self._csi_nodes.snapshot(),
-            resource_slices=_held(self._resource_slices),
-            resource_claims=_held(self._resource_claims),
+            **{field: store.snapshot() for field, store in self._stores.items()},
             config_maps=_held(self._config_maps),
             provisioning_requests={} if without_templates else _held(self._requests),
             capacity_buffers={} if without_buffers else _held(self._buffers),

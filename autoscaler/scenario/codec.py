@@ -153,9 +153,7 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         meta = ObjectMeta(name=PRIORITY_CONFIG, namespace=config.kube.namespace)
         config_maps[config_maps_key(meta.namespace)] = ConfigMap(metadata=meta, data={PRIORITIES: file.priority_config})
     related: dict[str, Any] = {
-        kind.related or kind.field: reader.named(
-            key_of(kind.field), getattr(file, kind.field), name if kind.in_namespace else None
-        )
+        kind.related: reader.named(key_of(kind.field), getattr(file, kind.field), name if kind.in_namespace else None)
         for name, kind in RELATED.items()
     }
     if not config.device_claims_count:

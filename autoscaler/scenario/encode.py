@@ -62,9 +62,7 @@ def encode(
 
 def _related(related: Related) -> Plain:
     written: Plain = {
-        key_of(kind.field): [
-            bare_object(resource) for resource in getattr(related, kind.related or kind.field).values()
-        ]
+        key_of(kind.field): [bare_object(resource) for resource in getattr(related, kind.related).values()]
         for kind in RELATED.values()
     }
     for config_map in related.config_maps.values():

@@ -20,13 +20,18 @@ class ObjectKind(NamedTuple):
     type: Any
     path: str
     """The collection on the API server."""
-    related: str | None = None
-    """Field of `snapshot.cluster.Related`; None: the same as in the file."""
+    view_field: str = ""
+    """Of `snapshot.cluster.Related`; empty: the same as in the file."""
     in_namespace: bool = True
     features: tuple[str, ...] = ()
     """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
     older_paths: tuple[str, ...] = ()
     """The collection in older versions, for servers that do not have the newest."""
+
+    @property
+    def related(self) -> str:
+        """Field of `snapshot.cluster.Related`."""
+        return self.view_field or self.field
 
 
 _REQUESTS = ("enable_provisioning_requests",)
@@ -36,7 +41,7 @@ _BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection
 def _of_devices(field: str, kind: type[Resource], *, in_namespace: bool) -> ObjectKind:
     plural = field.replace("_", "")
     newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
-    return ObjectKind(field, kind, newest, None, in_namespace, ("enable_dynamic_resource_allocation",), tuple(older))
+    return ObjectKind(field, kind, newest, "", in_namespace, ("enable_dynamic_resource_allocation",), tuple(older))
 
 
 KINDS: Mapping[str, ObjectKind] = {
