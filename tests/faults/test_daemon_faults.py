@@ -16,7 +16,7 @@ _SILENCE = "cluster_autoscaler_watch_silence_seconds{"
 SHORT_BACKOFF = ("--initial-node-group-backoff-duration=1s", "--max-node-group-backoff-duration=1s")
 
 
-class Stage:
+class RunningDaemon:
     """A cluster in which one pod runs already, thanks to the daemon."""
 
     def __init__(self, sandbox: Sandbox, cloud: StaticCloud, replica: Replica) -> None:
@@ -49,12 +49,12 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
+def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[RunningDaemon]:
     cloud = a_cloud(*getattr(request, "param", ("web",)))
     with Sandbox(tmp_path, cloud) as sandbox:
         flags = (*PATIENT_LEADER, *SHORT_BACKOFF)
         with Replica(sandbox.kubeconfig, *flags, provider=cloud) as replica:
-            made = Stage(sandbox, cloud, replica)
+            made = RunningDaemon(sandbox, cloud, replica)
             sandbox.deploy("before", 1)
             made.serves(1)
             yield made
@@ -63,7 +63,7 @@ def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 
 class TestApiServer:
-    def test_pods_that_come_while_it_is_down_are_served_when_it_is_back(self, stage: Stage) -> None:
+    def test_pods_that_come_while_it_is_down_are_served_when_it_is_back(self, stage: RunningDaemon) -> None:
         stage.faults.down()
         stage.sandbox.deploy("meanwhile", 2)
         stage.until_passes(2)
@@ -72,7 +72,7 @@ class TestApiServer:
         stage.serves(3)
         assert stage.sandbox.holder() != ""
 
-    def test_passes_go_on_while_it_is_down_and_every_watch_is_told_to_be_silent(self, stage: Stage) -> None:
+    def test_passes_go_on_while_it_is_down_and_every_watch_is_told_to_be_silent(self, stage: RunningDaemon) -> None:
         stage.faults.down()
         until(lambda: stage.least_silence_s() > 3.0, "no watch has heard anything")
         stage.until_passes(1)
@@ -80,7 +80,7 @@ class TestApiServer:
         stage.faults.up()
         until(lambda: stage.least_silence_s() < 1.0, "watches hear again")
 
-    def test_it_comes_and_goes(self, stage: Stage) -> None:
+    def test_it_comes_and_goes(self, stage: RunningDaemon) -> None:
         for count in range(3):
             stage.faults.down()
             stage.sandbox.deploy(f"round-{count}", 1)
@@ -96,14 +96,14 @@ class TestApiServer:
             pytest.param(Fault(verb="watch", drop=True, times=30), id="refused"),
         ],
     )
-    def test_watches_that_break_lose_nothing(self, stage: Stage, fault: Fault) -> None:
+    def test_watches_that_break_lose_nothing(self, stage: RunningDaemon, fault: Fault) -> None:
         stage.faults.add(fault)
         stage.faults.down()  # so that the open watches end and the next ones meet the rule
         stage.faults.up()
         stage.sandbox.deploy("meanwhile", 2)
         stage.serves(3)
 
-    def test_writes_that_have_to_wait_are_made_later(self, stage: Stage) -> None:
+    def test_writes_that_have_to_wait_are_made_later(self, stage: RunningDaemon) -> None:
         for verb, resource in (("create", "events"), ("update", "configmaps"), ("update", "leases")):
             stage.faults.add(Fault(verb=verb, resource=resource, code=429, retry_after_s=1, times=2))
         stage.sandbox.deploy("meanwhile", 1)
@@ -111,11 +111,11 @@ class TestApiServer:
         until(lambda: "meanwhile" in self.told(stage), "the pod's event is written")
 
     @staticmethod
-    def told(stage: Stage) -> str:
+    def told(stage: RunningDaemon) -> str:
         events = stage.sandbox.storage.list("events")
         return " ".join(one["involvedObject"]["name"] for one in events if one["reason"] == "TriggeredScaleUp")
 
-    def test_a_status_map_that_others_write_too_is_written_all_the_same(self, stage: Stage) -> None:
+    def test_a_status_map_that_others_write_too_is_written_all_the_same(self, stage: RunningDaemon) -> None:
         until(stage.sandbox.status_map, "the status ConfigMap is there")
         stage.faults.add(Fault(verb="update", resource="configmaps", code=409, times=3))
         found = stage.sandbox.status_map()
@@ -125,11 +125,11 @@ class TestApiServer:
         until(lambda: "autoscalerStatus: Running" in self.status_text(stage), "it is the autoscaler's again")
 
     @staticmethod
-    def status_text(stage: Stage) -> str:
+    def status_text(stage: RunningDaemon) -> str:
         found = stage.sandbox.status_map()
         return "" if found is None else str(found["data"]["status"])
 
-    def test_a_status_map_that_may_not_be_written_stops_nothing(self, stage: Stage) -> None:
+    def test_a_status_map_that_may_not_be_written_stops_nothing(self, stage: RunningDaemon) -> None:
         stage.faults.add(Fault(resource="configmaps", code=403))
         stage.sandbox.deploy("meanwhile", 1)
         stage.serves(2)
@@ -138,7 +138,7 @@ class TestApiServer:
 
 class TestProvider:
     @pytest.mark.parametrize("takes_effect", [True, False], ids=["that took effect", "that did not"])
-    def test_an_answer_that_is_lost_buys_nothing_twice(self, stage: Stage, takes_effect: bool) -> None:
+    def test_an_answer_that_is_lost_buys_nothing_twice(self, stage: RunningDaemon, takes_effect: bool) -> None:
         stage.cloud.fail_next("web", Transient("no answer in time"), takes_effect=takes_effect)
         stage.sandbox.deploy("more", 3)
         stage.serves(4)
@@ -151,25 +151,25 @@ class TestProvider:
             pytest.param(ProviderError("no"), id="anything"),
         ],
     )
-    def test_a_refusal_is_tried_again_after_the_back_off(self, stage: Stage, error: ProviderError) -> None:
+    def test_a_refusal_is_tried_again_after_the_back_off(self, stage: RunningDaemon, error: ProviderError) -> None:
         stage.cloud.fail_next("web", error)
         stage.sandbox.deploy("more", 2)
         stage.serves(3)
         until(lambda: stage.put_by_now("FailedToScaleUpGroup"), "the failure is told")
 
     @pytest.mark.parametrize("stage", [("one", "other")], indirect=True)
-    def test_another_group_helps_where_one_is_out_of_capacity(self, stage: Stage) -> None:
+    def test_another_group_helps_where_one_is_out_of_capacity(self, stage: RunningDaemon) -> None:
         for group in stage.sandbox.targets():
             stage.cloud.fail_next(group, OutOfCapacity("none left"))
         stage.sandbox.deploy("more", 2)
         stage.serves(3)
 
-    def test_a_machine_that_cannot_be_made_is_removed_and_replaced(self, stage: Stage) -> None:
+    def test_a_machine_that_cannot_be_made_is_removed_and_replaced(self, stage: RunningDaemon) -> None:
         stage.cloud.fail_next("web", InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "none left"))
         stage.sandbox.deploy("more", 1)
         stage.serves(2)
 
-    def test_a_refresh_that_fails_skips_passes_and_no_more(self, stage: Stage) -> None:
+    def test_a_refresh_that_fails_skips_passes_and_no_more(self, stage: RunningDaemon) -> None:
         stage.cloud.fail_next("web", Throttled("slow down"), Call.REFRESH)
         until(lambda: "slow down" in (stage.last_pass()["error"] or ""), "a pass fails, and says why")
         until(lambda: stage.last_pass()["error"] is None, "the next one does not")

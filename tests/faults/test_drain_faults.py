@@ -14,7 +14,7 @@ from autoscaler.scaledown.plan import NodesToDelete
 from cloudprovider.interface import ProviderError, Transient
 from cloudprovider.static.spec import Call
 from tests.builders import a_budget, a_pod
-from tests.unit.actuation.stage import Stage
+from tests.unit.actuation.stage import DeletionStage
 
 
 class TestEvictionRefused:
@@ -29,7 +29,7 @@ class TestEvictionRefused:
         ],
     )
     def test_is_tried_again_every_ten_seconds(self, error: AutoscalerError) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.eviction_errors["p"].extend([error] * 3)
             stage.start("n1")
@@ -38,14 +38,14 @@ class TestEvictionRefused:
             assert [second for second, _ in stage.did("tryEvict")] == [5, 15, 25, 35]
 
     def test_waits_longer_when_the_server_asks_for_it(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.eviction_errors["p"].append(RetryLater("busy", retry_after_s=25))
             stage.start("n1")
             assert [one.at.mono for one in stage.run(600)] == [30]
 
     def test_for_good_gives_the_node_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.add("q", "n1")
             stage.api.always["q"] = Blocked("budget", 429)
@@ -66,7 +66,7 @@ class TestEvictionRefused:
             )
 
     def test_for_good_spares_the_pods_whose_turn_comes_later(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             for name in ("p", "q", "r"):
                 stage.add(name, "n1")
                 stage.api.always[name] = RetryLater("busy")
@@ -78,7 +78,7 @@ class TestEvictionRefused:
             assert [second for second, target in stage.did("tryEvict") if target == "default/r"][-1] == 115
 
     def test_a_pod_that_is_gone_counts_as_evicted(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             pod = stage.add("p", "n1")
             stage.api.eviction_errors["p"].append(RetryLater("busy"))
             stage.start("n1")
@@ -90,7 +90,7 @@ class TestEvictionRefused:
 
 class TestTermination:
     def test_a_pod_stuck_terminating_gives_the_node_back_after_its_time_and_thirty_seconds(self) -> None:
-        with Stage(config=Drain(max_graceful_termination_sec=60)) as stage:
+        with DeletionStage(config=Drain(max_graceful_termination_sec=60)) as stage:
             stage.add("p", "n1")
             stage.api.terminating_s["p"] = 1e6
             stage.start("n1")
@@ -102,14 +102,14 @@ class TestTermination:
             assert not stage.tainted("n1")
 
     def test_without_a_cap_the_pod_s_own_time_counts(self) -> None:
-        with Stage(config=Drain(max_graceful_termination_sec=0)) as stage:
+        with DeletionStage(config=Drain(max_graceful_termination_sec=0)) as stage:
             stage.add("p", "n1", spec={"terminationGracePeriodSeconds": 300})
             stage.api.terminating_s["p"] = 299
             stage.start("n1")
             assert [(one.outcome, one.at.mono) for one in stage.run(600)] == [(RemovalOutcome.DELETED, 305)]
 
     def test_a_pod_that_moved_under_its_name_is_not_waited_for(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("db-0", "n1", owner="StatefulSet/db")
             stage.api.terminating_s["db-0"] = 1000
             stage.start("n1")
@@ -139,8 +139,8 @@ class TestChangesMidDrain:
             ),
         ],
     )
-    def test_stop_it_at_the_next_look(self, change: Callable[[Stage], None], why: AbortReason) -> None:
-        with Stage() as stage:
+    def test_stop_it_at_the_next_look(self, change: Callable[[DeletionStage], None], why: AbortReason) -> None:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.add("q", "n1")
             stage.api.terminating_s["p"] = 100
@@ -154,7 +154,7 @@ class TestChangesMidDrain:
 
     def test_an_annotation_while_pods_terminate_saves_the_node(self) -> None:
         annotations = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.terminating_s["p"] = 30
             stage.start("n1")
@@ -163,7 +163,7 @@ class TestChangesMidDrain:
             assert (finished.why, finished.at.mono, finished.rolled_back) == (AbortReason.DISABLED, 15, True)
 
     def test_a_pod_that_lands_during_the_drain_saves_the_node(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.terminating_s["p"] = 20
             stage.start("n1")
@@ -174,7 +174,7 @@ class TestChangesMidDrain:
 
     def test_a_pod_that_tolerates_the_taint_and_comes_back_cannot_hold_it(self) -> None:
         anything = [{"operator": "Exists"}]
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("agent", "n1", tolerations=anything)
             stage.api.terminating_s["agent"] = 12
             stage.start("n1")
@@ -184,7 +184,7 @@ class TestChangesMidDrain:
             assert stage.did("evict") == [(5, "default/agent"), (20, "default/agent-2")]
 
     def test_a_replica_that_slipped_in_without_tolerating_the_taint_saves_the_node(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("web-1", "n1")
             stage.api.terminating_s["web-1"] = 12
             stage.start("n1")
@@ -192,7 +192,7 @@ class TestChangesMidDrain:
             assert [one.why for one in stage.run(600)] == [AbortReason.NEW_PODS]
 
     def test_a_budget_spent_since_the_plan_saves_the_node(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("agent", "n1", labels={"app": "agent"})
             stage.api.budget_list = [a_budget(0, labels={"app": "agent"})]
             stage.start("n1")
@@ -202,7 +202,7 @@ class TestChangesMidDrain:
     def test_unless_its_annotation_says_that_it_stays(self) -> None:
         anything = [{"operator": "Exists"}]
         stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("agent", "n1", tolerations=anything)
             stage.api.terminating_s["agent"] = 12
             stage.start("n1")
@@ -211,7 +211,7 @@ class TestChangesMidDrain:
 
     def test_budgets_do_not_let_it_hold_the_node_either(self) -> None:
         anything = [{"operator": "Exists"}]
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("agent", "n1", tolerations=anything, labels={"app": "agent"})
             stage.api.terminating_s["agent"] = 12
             stage.api.budget_list = [a_budget(1, labels={"app": "agent"})]
@@ -224,7 +224,7 @@ class TestChangesMidDrain:
 
 class TestApiServerDown:
     def test_for_five_minutes_mid_drain_ends_in_a_rollback_once_it_is_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.eviction_errors["p"].append(RetryLater("busy"))
             stage.api.down = (10, 310)
@@ -238,7 +238,7 @@ class TestApiServerDown:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_while_pods_terminate_is_waited_out(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.terminating_s["p"] = 20
             stage.api.down = (10, 310)
@@ -247,7 +247,7 @@ class TestApiServerDown:
             assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 310)
 
     def test_before_the_last_look_gives_the_node_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.api.down = (4, 304)
             stage.start("n1")
             (finished,) = stage.run(600)
@@ -255,7 +255,7 @@ class TestApiServerDown:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_for_longer_than_any_patience_leaves_the_taint_to_the_next_cleanup(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.api.down = (4, 1e5)
             stage.start("n1")
             (finished,) = stage.run(2000)
@@ -263,7 +263,7 @@ class TestApiServerDown:
             assert stage.tainted("n1")
 
     def test_a_forbidden_rollback_is_not_repeated(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.always["p"] = RetryLater("busy")
             stage.api.release_errors["n1"].append(Refused("forbidden", 403))
@@ -272,7 +272,7 @@ class TestApiServerDown:
             assert (finished.rolled_back, len(stage.did("tryRelease"))) == (False, 1)
 
     def test_reads_that_are_forbidden_give_the_node_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.api.read_error = Refused("forbidden", 403)
             stage.start("n1")
             (finished,) = stage.run(60)
@@ -281,7 +281,7 @@ class TestApiServerDown:
 
 class TestLeadershipLost:
     def test_mid_drain_stops_everything_without_another_write(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.always["p"] = RetryLater("busy")
             stage.start("n1")
@@ -296,7 +296,7 @@ class TestLeadershipLost:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_during_the_last_look_saves_the_machine(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             looks: list[float] = []
 
             def lose_at_the_last_read() -> None:
@@ -310,7 +310,7 @@ class TestLeadershipLost:
             assert (looks, stage.machines()) == ([5] * 5, ["n1", "n2", "n3"])
 
     def test_while_a_check_fails_says_nothing_more(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.api.read_error = Refused("forbidden", 403)
             stage.start("n1")
             told = len(stage.events.lines)
@@ -319,7 +319,7 @@ class TestLeadershipLost:
             assert len(stage.events.lines) == told
 
     def test_a_lease_that_got_short_during_the_last_look_makes_it_look_again(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             looks: list[float] = []
 
             def shorten_once() -> None:
@@ -335,7 +335,7 @@ class TestLeadershipLost:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_while_pods_terminate_saves_the_machine(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.api.terminating_s["p"] = 12
             stage.leader.until = 20
@@ -344,14 +344,14 @@ class TestLeadershipLost:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_a_lease_about_to_run_out_is_waited_for(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.leader.lease_s = 8
             stage.start("n1")
             stage.at(9, lambda: setattr(stage.leader, "lease_s", 14))
             assert [(one.outcome, one.at.mono) for one in stage.run(60)] == [(RemovalOutcome.DELETED, 9)]
 
     def test_a_lease_that_is_always_too_short_gives_the_node_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.leader.lease_s = 8
             stage.start("n1")
             (finished,) = stage.run(200)
@@ -359,7 +359,7 @@ class TestLeadershipLost:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_of_a_whole_group_abandons_those_that_wait_too(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.api.terminating_s["p"] = 100
             stage.leader.until = 50
@@ -380,7 +380,7 @@ class TestStopping:
         ],
     )
     def test_ends_without_another_write(self, second: float, config: Drain) -> None:
-        with Stage(config=config) as stage:
+        with DeletionStage(config=config) as stage:
             stage.add("p", "n1")
             stage.api.eviction_errors["p"].append(RetryLater("busy"))
             stage.api.terminating_s["p"] = 18
@@ -395,7 +395,7 @@ class TestStopping:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_starts_nothing_afterwards(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.executor.stop()
             assert stage.start("n1").error == "the program is stopping"
             assert not stage.tainted("n1")
@@ -403,7 +403,7 @@ class TestStopping:
 
 class TestProvider:
     def test_that_refuses_gets_the_node_given_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.provider.fail_next("g", ProviderError("protected from scale-in"), Call.DELETE)
             stage.start("n1")
             (finished,) = stage.run(60)
@@ -412,7 +412,7 @@ class TestProvider:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_that_times_out_after_it_worked_is_believed_to_have_worked(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE, takes_effect=True)
             stage.start("n1")
             (finished,) = stage.run(60)
@@ -420,7 +420,7 @@ class TestProvider:
             assert stage.tainted("n1")
 
     def test_that_times_out_before_it_worked_gets_the_node_given_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE)
             stage.start("n1")
             (finished,) = stage.run(60)
@@ -428,7 +428,7 @@ class TestProvider:
             assert not stage.tainted("n1")
 
     def test_that_crashes_gets_the_node_given_back(self, caplog: pytest.LogCaptureFixture) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.machines_port.crash = ZeroDivisionError("bug in a plug-in")
             stage.start("n1")
             with caplog.at_level(logging.ERROR):
@@ -438,7 +438,7 @@ class TestProvider:
             assert "scale_down.crashed" in caplog.text
 
     def test_that_cannot_be_read_back_is_asked_until_it_answers(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE, takes_effect=True)
             stage.machines_port.unknown_until = 47
             stage.start("n1")
@@ -447,7 +447,7 @@ class TestProvider:
             assert [(one.outcome, one.at.mono) for one in stage.run(100)] == [(RemovalOutcome.DELETED, 55)]
 
     def test_that_never_answers_leaves_doubt(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE)
             stage.machines_port.unknown_until = 1e6
             stage.start("n1")
@@ -455,14 +455,14 @@ class TestProvider:
             assert (finished.certain, finished.rolled_back, finished.at.mono) == (False, True, 605)
 
     def test_that_lost_the_group_gets_the_node_given_back(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1", group="elsewhere")
             (finished,) = stage.run(60)
             assert (finished.why, finished.rolled_back) == (AbortReason.REFUSED, True)
 
 
 def test_one_stuck_drain_does_not_hold_the_others() -> None:
-    with Stage() as stage:
+    with DeletionStage() as stage:
         stage.add("stuck", "n1")
         stage.add("quick", "n2")
         stage.api.always["stuck"] = Blocked("budget", 429)
@@ -476,7 +476,7 @@ def test_one_stuck_drain_does_not_hold_the_others() -> None:
 
 
 def test_a_taint_of_another_autoscaler_is_respected() -> None:
-    with Stage() as stage:
+    with DeletionStage() as stage:
         plan = NodesToDelete(empty=(stage.removal("n1"),))
         stage.api.add_taint("n1", Taint(TO_BE_DELETED, "NoSchedule", "1699999999"))
         assert stage.deleter.start(plan).error == ""

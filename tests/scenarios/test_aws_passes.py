@@ -5,33 +5,29 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from autoscaler.app.build import build_autoscaler
 from autoscaler.config.load import load
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.report import PassReport
 from cloudprovider.aws.provider import AwsProvider
 from tests.builders import a_node, a_pod
 from tests.fakes.aws import ZONE, FakeAws, an_error
-from tests.unit.loop.loop_world import LoopWorld, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, waiting
 
 SET, END = "set_desired_capacity", "terminate_instance_in_auto_scaling_group"
 FLAGS = ("--scale-down-unneeded-time=1m", "--scale-down-delay-after-add=0s", "--max-node-provision-time=5m")
 
 
-class AwsWorld(LoopWorld):
+class AwsLoop(LoopWorld):
     """Groups `web` and `spare` of machines with 4 CPUs; nodes register when a test says so."""
 
     def __init__(self, *flags: str, size: int = 0) -> None:
-        config = load([*FLAGS, *flags])
-        super().__init__(config=config)
         self.aws = FakeAws()
-        self.aws.now = self.clock.now().wall
+        self.aws.now = NOW
         self.aws.configurations["m5.xlarge"] = "m5.xlarge"
         for name in ("web", "spare"):
             self.aws.add_group(name, size if name == "web" else 0, LaunchConfigurationName="m5.xlarge")
         self.provider: AwsProvider = self.aws.open("0:10:web", "0:10:spare")
-        self.around = msgspec.structs.replace(self.around, provider=self.provider)
-        self.autoscaler = build_autoscaler(config, self.around, PodInterner())
+        super().__init__(config=load([*FLAGS, *flags]), provider=self.provider)
         self.register()
 
     def register(self) -> list[Node]:
@@ -49,11 +45,12 @@ class AwsWorld(LoopWorld):
             self.cluster.put_node(node)
         return born
 
-    def step(self, seconds: float = 15.0) -> None:
+    def step(self, seconds: float = 15.0) -> PassReport:
         """Run a pass, and what follows from it in the next seconds."""
         self.aws.now = self.clock.now().wall
-        self.autoscaler.run_once(self.clock.now())
-        self.executor.run_until(self.clock.now().mono + seconds)
+        report = self.run()
+        self.drive(seconds)
+        return report
 
     def steps(self, count: int) -> None:
         for _ in range(count):
@@ -68,7 +65,7 @@ class AwsWorld(LoopWorld):
 
 
 def test_pending_pods_get_the_machines_that_they_need_and_no_more() -> None:
-    world = AwsWorld()
+    world = AwsLoop()
     world.submit(*(waiting(f"p{number}") for number in range(3)))
     world.steps(4)
     assert sum(world.sizes()) == 3, "one for each pod of 3 CPUs, and none twice while they boot"
@@ -81,7 +78,7 @@ def test_pending_pods_get_the_machines_that_they_need_and_no_more() -> None:
 
 
 def test_an_idle_machine_is_ended_and_that_one_only() -> None:
-    world = AwsWorld(size=3)
+    world = AwsLoop(size=3)
     busy = list(world.cluster.nodes.values())[:2]
     world.submit(*(a_pod(f"p-{node.name}", cpu="3", node=node.name, phase="Running") for node in busy))
     (idle,) = set(world.cluster.nodes) - {node.name for node in busy}
@@ -96,7 +93,7 @@ def test_an_idle_machine_is_ended_and_that_one_only() -> None:
 
 
 def test_a_stock_out_is_cancelled_and_the_other_group_is_bought() -> None:
-    world = AwsWorld()
+    world = AwsLoop()
     world.submit(waiting("p"))
     world.step()
     first = "web" if world.sizes()[0] else "spare"
@@ -110,7 +107,7 @@ def test_a_stock_out_is_cancelled_and_the_other_group_is_bought() -> None:
 
 
 def test_machines_that_never_come_are_given_up_in_time() -> None:
-    world = AwsWorld()
+    world = AwsLoop()
     world.submit(waiting("p"))
     world.step()
     first = "web" if world.sizes()[0] else "spare"
@@ -121,7 +118,7 @@ def test_machines_that_never_come_are_given_up_in_time() -> None:
 
 @pytest.mark.parametrize("lost_answer", [True, False])
 def test_an_increase_whose_answer_is_lost_is_not_made_twice(lost_answer: bool) -> None:
-    world = AwsWorld()
+    world = AwsLoop()
     world.aws.fail(SET, an_error("InternalFailure", status=500), lost_answer=lost_answer)
     world.submit(waiting("p"), waiting("q"))
     world.steps(3)
@@ -129,7 +126,7 @@ def test_an_increase_whose_answer_is_lost_is_not_made_twice(lost_answer: bool) -
 
 
 def test_a_cloud_that_is_away_loses_nothing() -> None:
-    world = AwsWorld(size=2)
+    world = AwsLoop(size=2)
     nodes = list(world.cluster.nodes.values())
     world.submit(*(a_pod(f"p-{node.name}", cpu="3", node=node.name, phase="Running") for node in nodes))
     world.steps(2)

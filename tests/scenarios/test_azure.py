@@ -5,16 +5,14 @@ from collections.abc import Iterator, Mapping
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.app.build import build_autoscaler
 from autoscaler.config.load import from_options
-from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.report import PassReport
 from cloudprovider.azure.provider import open_provider
 from cloudprovider.interface import ProviderContext
 from tests.builders import a_node, a_pod
 from tests.fakes.azure import ENVIRONMENT, FakeAzure, FakeScaleSet, StaticTokens, provider_id
-from tests.unit.loop.loop_world import NOW, LoopWorld, waiting
+from tests.unit.loop.loop_world import NOW, STEP_S, LoopWorld, waiting
 
-_PASS_S = 15.0
 _OPTIONS: Mapping[str, str] = {"cloud-provider": "azure", "scale-down-unneeded-time": "2m"}
 
 
@@ -22,30 +20,27 @@ class AzureLoop(LoopWorld):
     """Machines become nodes when they have booted, and nodes without machine go. Pods are bound by the tests."""
 
     def __init__(self, *scale_sets: FakeScaleSet) -> None:
-        config = from_options(_OPTIONS)
-        super().__init__(config=config)
         self.azure = FakeAzure(*scale_sets, now=NOW)
         context = ProviderContext(
             discovery_specs=["label:cluster=shop,min=0,max=10"],
             environment=ENVIRONMENT,
-            now=lambda: self.clock.now().wall,
+            now=lambda: self.azure.now,
         )
         for one in scale_sets:
             one.tags["cluster"] = "shop"
             while len(one.machines) < one.capacity:
                 self.azure.add_machine(one).ready_at = 0.0
         provider = open_provider(context, lambda *_: (self.azure, StaticTokens()))
-        self.around = replace(self.around, provider=provider)
-        self.autoscaler = build_autoscaler(config, self.around, PodInterner())
+        super().__init__(config=from_options(_OPTIONS), provider=provider)
         self._join()
 
-    def live(self, seconds: float) -> None:
-        """Run a pass every 15 seconds for so long."""
-        for _ in range(int(seconds / _PASS_S)):
-            self.executor.run_until(self.clock.now().mono + _PASS_S)
-            self.azure.now = self.clock.now().wall
-            self._join()
-            self.run()
+    def step(self) -> PassReport:
+        """Run a pass, and what follows from it in the next seconds."""
+        report = self.run()
+        self.drive(STEP_S)
+        self.azure.now = self.clock.now().wall
+        self._join()
+        return report
 
     def changes(self) -> list[object]:
         """Return what was asked to be changed: capacities, and lists of instances that were deleted."""

@@ -121,7 +121,7 @@ def test_claims_and_devices_do_not_count_as_in_1_31() -> None:
     assert gone(played(pods, busy, options={"compatibility": "1.31"})) == ["gpu-0"]
 
 
-class World(LoopWorld):
+class DeviceWorld(LoopWorld):
     """A group of nodes whose drivers tell of their devices when the test says so."""
 
     def __init__(self, *nodes: str) -> None:
@@ -147,7 +147,7 @@ class World(LoopWorld):
 
 
 def test_a_new_node_is_not_ready_before_its_devices_are_all_there() -> None:
-    world = World("old")
+    world = DeviceWorld("old")
     world.tell(a_slice("old"), a_slice("old", driver=NICS))
     assert world.unready() == []
     world.submit(waiting("web"), waiting("api"))
@@ -165,14 +165,14 @@ def test_a_new_node_is_not_ready_before_its_devices_are_all_there() -> None:
 
 
 def test_nodes_without_devices_are_ready_where_no_node_has_any() -> None:
-    world = World("a", "b")
+    world = DeviceWorld("a", "b")
     assert world.unready() == []
     assert world.unready() == []
 
 
 def test_what_no_node_has_any_more_is_not_waited_for_forever() -> None:
     """A driver was taken away: once the nodes have had their time, a new node is expected to be like them."""
-    world = World("a", "b")
+    world = DeviceWorld("a", "b")
     world.tell(a_slice("a"), a_slice("b"))
     assert world.unready() == []
     world.forget("a", "b")
@@ -181,7 +181,7 @@ def test_what_no_node_has_any_more_is_not_waited_for_forever() -> None:
 
 
 def test_a_restart_forgets_what_was_expected_and_learns_it_again() -> None:
-    world = World("a", "b")
+    world = DeviceWorld("a", "b")
     world.tell(a_slice("a"))
     assert world.unready() == []
     assert world.unready() == ["b"]

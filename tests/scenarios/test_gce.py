@@ -2,10 +2,8 @@
 
 import msgspec
 
-from autoscaler.app.build import build_autoscaler
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.config.tree import Config
-from autoscaler.objects.pod import PodInterner
 from cloudprovider.gce.provider import ListPricedGceProvider
 from cloudprovider.gce.settings import read_settings
 from cloudprovider.interface import ProviderContext, Transient
@@ -17,18 +15,15 @@ PLAIN = {"items": [{"key": "kube-env", "value": "AUTOSCALER_ENV_VARS: os=linux\n
 AT_ONCE = ScaleDown(scale_down_unneeded_time_s=0.0, scale_down_delay_after_add_s=0.0)
 
 
-class GceWorld(LoopWorld):
+class GceLoop(LoopWorld):
     """A `LoopWorld` whose cloud is Compute Engine."""
 
     def __init__(self, api: FakeGce, low: int = 0, high: int = 10, scale_down: ScaleDown = AT_ONCE) -> None:
-        config = Config(scale_down=scale_down)
-        super().__init__(config=config)
         self.api = api
         api.templates = {f"projects/{PROJECT}/global/instanceTemplates/web": a_template(metadata=PLAIN)}
         specs = [f"{low}:{high}:{group.id}" for group in api.groups.values()]
         provider = ListPricedGceProvider(api.client, read_settings(ProviderContext(node_specs=specs)))
-        self.around = msgspec.structs.replace(self.around, provider=provider)
-        self.autoscaler = build_autoscaler(config, self.around, PodInterner())
+        super().__init__(config=Config(scale_down=scale_down), provider=provider)
 
     def register(self) -> list[str]:
         """Let every machine that runs become a node; return the names of the new ones."""
@@ -47,7 +42,7 @@ class GceWorld(LoopWorld):
 
 
 def test_pods_that_wait_get_as_many_machines_as_they_need_once() -> None:
-    world = GceWorld(FakeGce(a_group()))
+    world = GceLoop(FakeGce(a_group()))
     world.submit(*(waiting(f"web-{number}") for number in range(3)))
     world.run()
     assert world.api.group("web").target == 3
@@ -58,7 +53,7 @@ def test_pods_that_wait_get_as_many_machines_as_they_need_once() -> None:
 
 
 def test_an_order_whose_answer_was_lost_is_not_given_again() -> None:
-    world = GceWorld(FakeGce(a_group()))
+    world = GceLoop(FakeGce(a_group()))
     world.submit(*(waiting(f"web-{number}") for number in range(3)))
     world.api.fail("createInstances", Transient("timed out"), takes_effect=True)
     world.run()
@@ -68,7 +63,7 @@ def test_an_order_whose_answer_was_lost_is_not_given_again() -> None:
 
 
 def test_a_regional_group_grows_likewise() -> None:
-    world = GceWorld(FakeGce(a_regional_group()))
+    world = GceLoop(FakeGce(a_regional_group()))
     world.submit(*(waiting(f"web-{number}") for number in range(2)))
     world.run()
     assert world.api.group("web").target == 2
@@ -80,7 +75,7 @@ def test_a_regional_group_grows_likewise() -> None:
 def test_the_idle_machine_is_deleted_and_no_other() -> None:
     api = FakeGce(a_group())
     api.add_machines("web", "web-a", "web-b", "web-c")
-    world = GceWorld(api)
+    world = GceLoop(api)
     world.register()
     world.submit(*(a_pod(f"app-{letter}", cpu="3", node=f"web-{letter}") for letter in "ac"))
     for _ in range(3):
@@ -98,7 +93,7 @@ def test_the_idle_machine_is_deleted_and_no_other() -> None:
 def test_the_minimum_is_kept() -> None:
     api = FakeGce(a_group())
     api.add_machines("web", "web-a", "web-b")
-    world = GceWorld(api, low=2)
+    world = GceLoop(api, low=2)
     world.register()
     for _ in range(3):
         world.run(after_s=120)
@@ -110,7 +105,7 @@ def test_the_minimum_is_kept() -> None:
 def test_machines_that_do_not_come_are_cleared_away_and_not_asked_for_again_at_once() -> None:
     stock_out = [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "no room in us-central1-b"}]
     api = FakeGce(a_group("empty", stock_out=stock_out))
-    world = GceWorld(api)
+    world = GceLoop(api)
     world.submit(waiting("web-1"))
     world.run()
     assert api.group("empty").target == 1

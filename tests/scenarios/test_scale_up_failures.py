@@ -3,7 +3,7 @@
 Each shows what people are told (event, metric), what the pass reports, how the group stands, and the sizes in the end.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -11,17 +11,10 @@ import pytest
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaleup import Balancing, GroupsPerPass, HealthOptions, ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.loop.pass_memory import PassMemory
-from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.metrics.pass_metrics import PassMetrics
 from autoscaler.observe.report import PassEnd, PassReport
-from autoscaler.observe.status import ProcessStatus, PublishedStatus
-from autoscaler.observe.summary import summarise
 from autoscaler.reasons import ScaleUpResult, Skip, Waiting
-from autoscaler.registry import memory as memories
 from autoscaler.registry.state import GroupState
-from autoscaler.sandbox.recorded_cloud import CloudCall, RecordedCloud, RecordedGroup
+from autoscaler.sandbox.recorded_cloud import CloudCall, RecordedGroup
 from autoscaler.scaleup.plan import ScaleUpPlan
 from cloudprovider.interface import (
     ErrorClass,
@@ -36,56 +29,38 @@ from cloudprovider.interface import (
 )
 from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.group import StaticGroup
-from cloudprovider.static.spec import Call, CallFault, GroupSpec
+from cloudprovider.static.spec import Call, CallFault
 from tests.builders import a_node, replicas
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.observe.published_world import CloudWithout, PublishedWorld
 
 PROVISION_S = HealthOptions().max_node_provision_time_s
 BACKOFF_S = HealthOptions().initial_node_group_backoff_duration_s
 PASS_S = 15.0
 BROKEN = CallFault(call=Call.INCREASE, message="broken")
 STOCK_OUT = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no more machines")
-BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
 
 
-class World(LoopWorld):
-    """A `LoopWorld` with metrics."""
+def count(world: PublishedWorld, name: str, **labels: str) -> float:
+    """Sum of the series of a metric that have these labels."""
+    wanted = [f'{key}="{value}"' for key, value in labels.items()]
+    series = {text: value for text, value in world.series().items() if text.startswith(name)}
+    return sum(value for text, value in series.items() if all(label in text for label in wanted))
 
-    def __init__(self, *groups: GroupSpec, config: Config = Config(), nodes: Sequence[tuple[Node, str]] = ()) -> None:  # noqa: B008
-        super().__init__(*groups, config=config, nodes=nodes)
-        self._metrics = Metrics()
-        self._pass_metrics = PassMetrics(self._metrics, config)
-        self._pass_metrics.start()
-        self.passes: list[PassReport] = []
 
-    def run(self, after_s: float = 0.0) -> PassReport:
-        report = super().run(after_s)
-        self._pass_metrics.pass_ended(report, summarise(report, BEFORE, number=1).groups)
-        self.passes.append(report)
-        return report
+def sizes(world: LoopWorld) -> dict[str, int]:
+    return {group.id: group.target_size() for group in world.static.groups()}
 
-    def count(self, name: str, **labels: str) -> float:
-        """Sum of the series of a metric that have these labels."""
-        lines = self._metrics.scrape().decode().splitlines()
-        wanted = [f'{key}="{value}"' for key, value in labels.items()]
-        series = [line for line in lines if line.startswith(f"cluster_autoscaler_{name}")]
-        return sum(float(line.rsplit(" ", 1)[1]) for line in series if all(one in line for one in wanted))
 
-    def sizes(self) -> dict[str, int]:
-        return {group.id: group.target_size() for group in self.static.groups()}
+def increases(world: LoopWorld) -> list[tuple[str, int]]:
+    """Every increase of the latest pass: group and by how much it grew."""
+    return [(increase.group, increase.after - increase.before) for increase in world.reports[-1].increases]
 
-    def increases(self) -> list[tuple[str, int]]:
-        """Every increase of the latest pass: group and by how much it grew."""
-        return [(one.group, one.after - one.before) for one in self.passes[-1].increases]
 
-    def state(self, group: str) -> GroupState:
-        registry = self.passes[-1].registry
-        assert registry is not None
-        return registry.groups[group]
-
-    def restart(self) -> None:
-        """Lose all memory, as a process that crashed."""
-        self.autoscaler.memory = PassMemory(registry=memories.born(self.clock.now()))
+def state(world: LoopWorld, group: str) -> GroupState:
+    registry = world.reports[-1].registry
+    assert registry is not None
+    return registry.groups[group]
 
 
 def plan_of(report: PassReport) -> ScaleUpPlan:
@@ -93,9 +68,9 @@ def plan_of(report: PassReport) -> ScaleUpPlan:
     return report.scale_up.plan
 
 
-def first_fails(error: ProviderError, *, takes_effect: bool = False, config: Config = Config()) -> World:  # noqa: B008
+def first_fails(error: ProviderError, *, takes_effect: bool = False, config: Config = Config()) -> PublishedWorld:  # noqa: B008
     """Two groups could help one pod; the tighter one, which is chosen, fails once."""
-    world = World(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60), config=config)
+    world = PublishedWorld(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60), config=config)
     world.static.fail_next("tight", error, takes_effect=takes_effect)
     world.submit(waiting("web"))
     return world
@@ -119,16 +94,16 @@ class TestRefusedIncrease:
             ScaleUpResult.SUCCESSFUL,
             str(error),
         )
-        assert world.increases() == [("tight", 0), ("roomy", 1)]
-        assert world.sizes() == {"tight": 0, "roomy": 1}
+        assert increases(world) == [("tight", 0), ("roomy", 1)]
+        assert sizes(world) == {"tight": 0, "roomy": 1}
         assert world.messages("FailedToScaleUpGroup") == [f"Scale-up failed for group tight: {error}"]
         assert world.messages("TriggeredScaleUp") == ["pod triggered scale-up: [{roomy 0->1 (max: 10)}]"]
-        assert world.count("failed_scale_ups_total", reason=code) == 1
-        assert world.count("scaled_up_nodes_total") == 1
-        pause = world.state("tight").backoff
+        assert count(world, "failed_scale_ups_total", reason=code) == 1
+        assert count(world, "scaled_up_nodes_total") == 1
+        pause = state(world, "tight").backoff
         assert pause is not None
         assert (pause.error.code, pause.duration_s) == (code, BACKOFF_S)
-        assert world.state("roomy").upcoming == 1
+        assert state(world, "roomy").upcoming == 1
 
     def test_nothing_is_bought_again_in_the_next_pass(self) -> None:
         world = first_fails(ProviderError("broken"))
@@ -136,19 +111,19 @@ class TestRefusedIncrease:
         report = world.run(PASS_S)
         assert report.scale_up.result is ScaleUpResult.NOT_NEEDED
         assert report.pods.waiting == {"default/web": Waiting.FITS}
-        assert world.sizes() == {"tight": 0, "roomy": 1}
+        assert sizes(world) == {"tight": 0, "roomy": 1}
 
     def test_a_group_that_fails_always_is_asked_once_a_pass(self) -> None:
         groups = [a_spec(f"g{number}", cpu=str(4 + number), call_faults=[BROKEN]) for number in range(4)]
-        world = World(*groups)
+        world = PublishedWorld(*groups)
         world.submit(waiting("web"))
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.ERROR
-        assert world.increases() == [("g0", 0), ("g1", 0), ("g2", 0), ("g3", 0)]
-        assert world.count("failed_scale_ups_total", reason="cloudProviderError") == 4
+        assert increases(world) == [("g0", 0), ("g1", 0), ("g2", 0), ("g3", 0)]
+        assert count(world, "failed_scale_ups_total", reason="cloudProviderError") == 4
         assert world.reasons("Pod") == []
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NO_OPTIONS
-        assert world.increases() == []
+        assert increases(world) == []
 
     def test_what_failed_and_what_helped_are_both_in_the_report(self) -> None:
         world = first_fails(QuotaExceeded("over quota"))
@@ -161,12 +136,12 @@ class TestRefusedIncrease:
         assert report.refused == {"tight"}
 
     def test_other_increases_of_the_plan_are_carried_out(self) -> None:
-        world = World(a_spec("a", cpu="4"), a_spec("b", cpu="8", call_faults=[BROKEN]), a_spec("c", cpu="16"))
+        world = PublishedWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8", call_faults=[BROKEN]), a_spec("c", cpu="16"))
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.increases() == [("a", 1), ("b", 0), ("c", 1), ("c", 1)]
-        assert world.sizes() == {"a": 1, "b": 0, "c": 2}
+        assert increases(world) == [("a", 1), ("b", 0), ("c", 1), ("c", 1)]
+        assert sizes(world) == {"a": 1, "b": 0, "c": 2}
         assert sorted(world.messages("TriggeredScaleUp")) == [
             "pod triggered scale-up: [{a 0->1 (max: 10)}]",
             "pod triggered scale-up: [{c 0->1 (max: 10)}]",
@@ -174,11 +149,11 @@ class TestRefusedIncrease:
         ]
 
     def test_pods_that_no_other_group_can_take_make_it_an_error_and_the_others_have_their_nodes(self) -> None:
-        world = World(a_spec("small", cpu="4"), a_spec("large", cpu="16", call_faults=[BROKEN]))
+        world = PublishedWorld(a_spec("small", cpu="4"), a_spec("large", cpu="16", call_faults=[BROKEN]))
         world.submit(waiting("s", cpu="3500m"), waiting("l", cpu="15500m"))
         report = world.run()
         assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.ERROR, "broken")
-        assert world.sizes() == {"small": 1, "large": 0}
+        assert sizes(world) == {"small": 1, "large": 0}
         assert world.messages("TriggeredScaleUp") == ["pod triggered scale-up: [{small 0->1 (max: 10)}]"]
         assert world.remembered.registry.scale_ups["small"].increase == 1
         assert world.remembered.registry.last.scale_up == report.now, "scale-down waits for nodes that come"
@@ -188,9 +163,9 @@ class TestRefusedIncrease:
         world = first_fails(Throttled("slow down", retry_after=20.0))
         report = world.run()
         assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.ERROR, "slow down")
-        assert world.increases() == [("tight", 0)]
+        assert increases(world) == [("tight", 0)]
         world.run(PASS_S)
-        assert world.sizes() == {"tight": 0, "roomy": 1}
+        assert sizes(world) == {"tight": 0, "roomy": 1}
 
     @pytest.mark.parametrize(
         "config",
@@ -205,35 +180,35 @@ class TestRefusedIncrease:
     def test_the_next_pass_takes_another_group_where_asked_for(self, config: Config) -> None:
         world = first_fails(ProviderError("broken"), config=config)
         first = world.run()
-        assert (first.scale_up.result, world.sizes()) == (ScaleUpResult.ERROR, {"tight": 0, "roomy": 0})
+        assert (first.scale_up.result, sizes(world)) == (ScaleUpResult.ERROR, {"tight": 0, "roomy": 0})
         assert first.end is (PassEnd.FAILED if config.rules.return_scale_up_error else PassEnd.COMPLETE)
         second = world.run(PASS_S)
-        assert (second.scale_up.result, world.sizes()) == (ScaleUpResult.SUCCESSFUL, {"tight": 0, "roomy": 1})
+        assert (second.scale_up.result, sizes(world)) == (ScaleUpResult.SUCCESSFUL, {"tight": 0, "roomy": 1})
 
 
 class TestPartialIncrease:
     """The call fails although, or after, the target has grown."""
 
     def test_what_grew_is_counted_and_only_the_rest_is_bought_elsewhere(self) -> None:
-        world = World(a_spec("half", cpu="4", max_size=3, boot_s=60), a_spec("roomy", cpu="9", boot_s=60))
+        world = PublishedWorld(a_spec("half", cpu="4", max_size=3, boot_s=60), a_spec("roomy", cpu="9", boot_s=60))
         world.static.fail_next("half", OutOfCapacity("no more than one"), takes_effect=True, at_most=1)
         world.submit(*replicas(waiting("web"), 2))
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.increases() == [("half", 1), ("roomy", 1)]
-        assert world.sizes() == {"half": 1, "roomy": 1}
+        assert increases(world) == [("half", 1), ("roomy", 1)]
+        assert sizes(world) == {"half": 1, "roomy": 1}
         assert world.remembered.registry.scale_ups["half"].increase == 1
-        state = world.state("half")
-        assert state.backoff is not None
-        assert state.upcoming == 1
-        assert world.count("failed_scale_ups_total", reason="OUT_OF_RESOURCES") == 1
-        assert world.count("scaled_up_nodes_total") == 2
+        half = state(world, "half")
+        assert half.backoff is not None
+        assert half.upcoming == 1
+        assert count(world, "failed_scale_ups_total", reason="OUT_OF_RESOURCES") == 1
+        assert count(world, "scaled_up_nodes_total") == 2
         assert sorted(world.messages("TriggeredScaleUp")) == [
             "pod triggered scale-up: [{half 0->2 (max: 3)}]",
             "pod triggered scale-up: [{roomy 0->1 (max: 10)}]",
         ]
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
-        assert world.sizes() == {"half": 1, "roomy": 1}
+        assert sizes(world) == {"half": 1, "roomy": 1}
 
     def test_an_error_that_took_full_effect_leaves_machines_to_count_on_and_a_group_to_leave_alone(
         self,
@@ -241,21 +216,21 @@ class TestPartialIncrease:
         world = first_fails(OutOfCapacity("none left"), takes_effect=True)
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.sizes() == {"tight": 1, "roomy": 0}
-        assert world.state("tight").backoff is not None
+        assert sizes(world) == {"tight": 1, "roomy": 0}
+        assert state(world, "tight").backoff is not None
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
-        assert world.sizes() == {"tight": 1, "roomy": 0}
+        assert sizes(world) == {"tight": 1, "roomy": 0}
 
     def test_an_earlier_request_of_the_refusing_group_is_still_counted_on(self) -> None:
-        world = World(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
+        world = PublishedWorld(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
         world.submit(waiting("early"))
         world.run()
         world.static.fail_next("tight", QuotaExceeded("over quota"))
         world.submit(waiting("late"))
         world.run(PASS_S)
-        assert world.sizes() == {"tight": 1, "roomy": 1}
+        assert sizes(world) == {"tight": 1, "roomy": 1}
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
-        assert world.sizes() == {"tight": 1, "roomy": 1}
+        assert sizes(world) == {"tight": 1, "roomy": 1}
 
 
 class TestLostAnswer:
@@ -263,18 +238,18 @@ class TestLostAnswer:
         world = first_fails(Transient("no answer"), takes_effect=True)
         report = world.run()
         assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.SUCCESSFUL, "")
-        assert world.sizes() == {"tight": 1, "roomy": 0}
-        assert world.state("tight").backoff is None
+        assert sizes(world) == {"tight": 1, "roomy": 0}
+        assert state(world, "tight").backoff is None
         assert world.messages("ScaledUpGroup")[-1] == "Scale-up: group tight size set to 1 instead of 0 (max: 10)"
-        assert world.count("failed_scale_ups_total") == 0
-        assert world.count("scaled_up_nodes_total") == 1
+        assert count(world, "failed_scale_ups_total") == 0
+        assert count(world, "scaled_up_nodes_total") == 1
 
     def test_of_one_that_took_half_effect_the_rest_is_bought_elsewhere(self) -> None:
-        world = World(a_spec("half", cpu="4", max_size=3, boot_s=60), a_spec("roomy", cpu="9", boot_s=60))
+        world = PublishedWorld(a_spec("half", cpu="4", max_size=3, boot_s=60), a_spec("roomy", cpu="9", boot_s=60))
         world.static.fail_next("half", Transient("no answer"), takes_effect=True, at_most=1)
         world.submit(*replicas(waiting("web"), 2))
         assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.increases() == [("half", 1), ("roomy", 1)]
+        assert increases(world) == [("half", 1), ("roomy", 1)]
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
 
 
@@ -298,7 +273,7 @@ class ForgetfulGroup(RecordedGroup):
             raise Transient("no answer")
 
 
-class ForgetfulCloud(RecordedCloud):
+class ForgetfulCloud(CloudWithout):
     def __init__(self, inner: StaticCloud) -> None:
         super().__init__(inner)
         self.forgetful = tuple(ForgetfulGroup(group, self.calls, lambda: inner.now_s) for group in inner.groups())
@@ -312,50 +287,47 @@ class ForgetfulCloud(RecordedCloud):
         super().refresh(now)
 
 
-class ForgetfulWorld(World):
-    def recorded(self, static: StaticCloud) -> ForgetfulCloud:
-        self.forgetful = ForgetfulCloud(static)
-        return self.forgetful
-
-
 def test_an_increase_of_which_nobody_can_tell_what_became_is_waited_for() -> None:
-    world = ForgetfulWorld(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
-    world.forgetful.forgetful[0].loses_answer = True
+    world = PublishedWorld(
+        a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60), cloud=ForgetfulCloud
+    )
+    assert isinstance(world.cloud, ForgetfulCloud)
+    world.cloud.forgetful[0].loses_answer = True
     world.submit(waiting("web"))
     first = world.run()
-    assert (first.scale_up.result, world.increases()) == (ScaleUpResult.ERROR, [("tight", 0)])
+    assert (first.scale_up.result, increases(world)) == (ScaleUpResult.ERROR, [("tight", 0)])
     assert world.messages("FailedToScaleUpGroup") == ["Scale-up failed for group tight: no answer"]
-    assert world.count("failed_scale_ups_total", reason="TRANSIENT") == 1
+    assert count(world, "failed_scale_ups_total", reason="TRANSIENT") == 1
     second = world.run(PASS_S)
     assert (second.scale_up.result, second.pods.waiting["default/web"]) == (ScaleUpResult.NOT_NEEDED, Waiting.FITS)
-    assert world.state("tight").backoff is not None
-    assert world.sizes() == {"tight": 1, "roomy": 0}
+    assert state(world, "tight").backoff is not None
+    assert sizes(world) == {"tight": 1, "roomy": 0}
 
 
 class TestCrash:
     """The process dies after the cloud has taken a request and before anything was remembered."""
 
     def test_a_restart_believes_the_target_and_buys_nothing_twice(self) -> None:
-        world = World(a_spec("web", boot_s=120))
+        world = PublishedWorld(a_spec("web", boot_s=120))
         world.submit(*replicas(waiting("web"), 2))
         world.run()
         world.restart()
         report = world.run(PASS_S)
         assert report.scale_up.result is ScaleUpResult.NOT_NEEDED
-        assert world.sizes() == {"web": 2}
-        assert (world.state("web").upcoming, world.remembered.registry.scale_ups["web"].increase) == (2, 2)
-        assert world.count("scaled_up_nodes_total") == 2
+        assert sizes(world) == {"web": 2}
+        assert (state(world, "web").upcoming, world.remembered.registry.scale_ups["web"].increase) == (2, 2)
+        assert count(world, "scaled_up_nodes_total") == 2
 
     def test_what_a_restart_waits_for_in_vain_is_given_up(self) -> None:
-        world = World(a_spec("web"))
+        world = PublishedWorld(a_spec("web"))
         world.submit(waiting("web"))
         world.run()
         world.restart()
         world.run(PASS_S)
         world.run(PROVISION_S + 1)
         assert world.reasons("ConfigMap").count("ScaleUpTimedOut") == 1
-        assert world.state("web").backoff is not None
-        assert world.sizes() == {"web": 0}
+        assert state(world, "web").backoff is not None
+        assert sizes(world) == {"web": 0}
 
 
 class TestVanishedGroup:
@@ -364,39 +336,39 @@ class TestVanishedGroup:
         world = first_fails(error)
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.increases() == [("tight", 0), ("roomy", 1)]
+        assert increases(world) == [("tight", 0), ("roomy", 1)]
         assert world.messages("FailedToScaleUpGroup") == [f"Scale-up failed for group tight: {error}"]
-        assert world.count("failed_scale_ups_total", reason="NOT_FOUND") == 1
+        assert count(world, "failed_scale_ups_total", reason="NOT_FOUND") == 1
 
 
 class TestMachinesThatFail:
     def test_they_are_deleted_and_another_group_helps(self) -> None:
-        world = World(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
+        world = PublishedWorld(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
         world.static.fail_next("tight", STOCK_OUT)
         world.submit(waiting("web"))
         world.run()
-        assert world.sizes() == {"tight": 1, "roomy": 0}
+        assert sizes(world) == {"tight": 1, "roomy": 0}
         report = world.run(PASS_S)
         assert [one.removal.group for one in report.repairs.failed_removed] == ["tight"]
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.sizes() == {"tight": 0, "roomy": 1}
+        assert sizes(world) == {"tight": 0, "roomy": 1}
         assert world.messages("ScaleUpFailed") == [
             "Failed adding 1 nodes to group tight due to OutOfResource.STOCKOUT; source errors: no more machines"
         ]
-        assert world.count("failed_scale_ups_total", reason="other") == 1  # no cloud has this code
-        assert world.count("failed_node_creations_total", reason="other") == 1  # no cloud has this code
-        pause = world.state("tight").backoff
+        assert count(world, "failed_scale_ups_total", reason="other") == 1  # no cloud has this code
+        assert count(world, "failed_node_creations_total", reason="other") == 1  # no cloud has this code
+        pause = state(world, "tight").backoff
         assert pause is not None
         assert pause.error.code == "STOCKOUT"
 
     def test_the_ones_that_have_not_failed_yet_are_not_counted_on_meanwhile(self) -> None:
-        world = World(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
+        world = PublishedWorld(a_spec("tight", cpu="4", boot_s=60), a_spec("roomy", cpu="8", boot_s=60))
         world.static.fail_next("tight", STOCK_OUT)
         world.submit(*replicas(waiting("web"), 2))
         world.run()
         world.run(PASS_S)
-        assert world.sizes() == {"tight": 1, "roomy": 1}
-        assert world.state("tight").upcoming == 0
+        assert sizes(world) == {"tight": 1, "roomy": 1}
+        assert state(world, "tight").upcoming == 0
 
     @pytest.mark.parametrize(
         ("settings", "left"),
@@ -410,47 +382,47 @@ class TestMachinesThatFail:
         ],
     )
     def test_of_an_all_or_nothing_group(self, settings: GroupSettings, left: int) -> None:
-        world = World(a_spec("gang", cpu="4", max_size=3, boot_s=60, settings=settings))
+        world = PublishedWorld(a_spec("gang", cpu="4", max_size=3, boot_s=60, settings=settings))
         world.static.fail_next("gang", STOCK_OUT)
         world.submit(waiting("web"))
         world.run()
-        assert world.sizes() == {"gang": 3}
+        assert sizes(world) == {"gang": 3}
         report = world.run(PASS_S)
         assert [len(one.removal.instances) for one in report.repairs.failed_removed] == ([3] if left == 0 else [])
-        assert world.sizes() == {"gang": left}
-        assert world.state("gang").backoff is not None
-        assert world.count("failed_scale_ups_total", reason="other") == 1  # no cloud has this code
+        assert sizes(world) == {"gang": left}
+        assert state(world, "gang").backoff is not None
+        assert count(world, "failed_scale_ups_total", reason="other") == 1  # no cloud has this code
 
 
 class TestMachinesThatNeverRegister:
     def test_they_are_deleted_and_the_request_is_given_up(self) -> None:
-        world = World(a_spec("web", boot_s=30))
+        world = PublishedWorld(a_spec("web", boot_s=30))
         world.submit(waiting("web"))
         world.run()
         world.run(60)
         late = world.run(PROVISION_S + 61)
         assert [one.removal.group for one in late.repairs.unregistered_removed] == ["web"]
-        assert world.sizes() == {"web": 0}
-        assert world.state("web").backoff is not None
+        assert sizes(world) == {"web": 0}
+        assert state(world, "web").backoff is not None
         assert world.reasons("ConfigMap").count("ScaleUpTimedOut") == 1
         assert world.messages("DeleteUnregistered") == ["Removed unregistered node static://web-1"]
-        assert world.count("old_unregistered_nodes_removed_count") == 1
+        assert count(world, "old_unregistered_nodes_removed_count") == 1
 
     def test_a_request_that_no_machine_answers_times_out_and_is_reverted(self) -> None:
-        world = World(a_spec("web"), a_spec("other", cpu="8"))
+        world = PublishedWorld(a_spec("web"), a_spec("other", cpu="8"))
         world.submit(waiting("web"))
         world.run()
         report = world.run(PROVISION_S + 1)
         assert [(one.group, one.before, one.after) for one in report.repairs.corrections] == [("web", 1, 0)]
         assert world.messages("ScaleUpTimedOut") == ["Nodes added to group web failed to register within 15m1s"]
-        assert world.count("failed_scale_ups_total", reason="timeout") == 1
-        assert world.sizes() == {"web": 0, "other": 1}
-        pause = world.state("web").backoff
+        assert count(world, "failed_scale_ups_total", reason="timeout") == 1
+        assert sizes(world) == {"web": 0, "other": 1}
+        pause = state(world, "web").backoff
         assert pause is not None
         assert pause.error.code == "timeout"
 
     def test_a_revert_that_fails_is_told_and_made_up_for(self) -> None:
-        world = World(a_spec("web"))
+        world = PublishedWorld(a_spec("web"))
         world.submit(waiting("web"))
         world.run()
         world.static.fail_next("web", ProviderError("not now"), Call.DECREASE_TARGET)
@@ -458,30 +430,30 @@ class TestMachinesThatNeverRegister:
         assert world.messages("FailedToRevertScaleUp") == [
             "Failed to decrease target size for group web after scale-up timeout: not now"
         ]
-        assert world.sizes() == {"web": 1}
+        assert sizes(world) == {"web": 1}
         world.run(PASS_S)
         world.run(PROVISION_S + 1)
-        assert world.sizes()["web"] == 0
+        assert sizes(world)["web"] == 0
 
 
 class TestBackoff:
     def test_doubles_with_each_failure_and_is_forgotten_after_three_hours(self) -> None:
-        world = World(a_spec("web", call_faults=[BROKEN]))
+        world = PublishedWorld(a_spec("web", call_faults=[BROKEN]))
         world.submit(waiting("web"))
         lengths = []
         for _ in range(5):
             world.run()
-            pause = world.state("web").backoff
+            pause = state(world, "web").backoff
             assert pause is not None
             lengths.append(pause.duration_s)
             world.run(pause.duration_s - 1)
-            assert world.increases() == []
+            assert increases(world) == []
             world.clock.advance(2)
         assert lengths == [300, 600, 1200, 1800, 1800]
-        assert world.count("failed_scale_ups_total") == 5
+        assert count(world, "failed_scale_ups_total") == 5
         world.clock.advance(HealthOptions().node_group_backoff_reset_timeout_s)
         world.run()
-        pause = world.state("web").backoff
+        pause = state(world, "web").backoff
         assert pause is not None
         assert pause.duration_s == BACKOFF_S
 
@@ -489,40 +461,42 @@ class TestBackoff:
 class TestGates:
     def test_an_unhealthy_cluster_buys_nothing(self) -> None:
         nodes = [(a_node(f"n{number}", ready=number > 4), "web") for number in range(8)]
-        world = World(a_spec("web"), a_spec("other", cpu="8"), nodes=nodes)
+        world = PublishedWorld(a_spec("web"), a_spec("other", cpu="8"), nodes=nodes)
         world.submit(waiting("web", cpu="3900m"))
         report = world.run()
         assert (report.end, report.scale_up.result) == (PassEnd.UNHEALTHY, ScaleUpResult.NOT_TRIED)
         assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"]
-        assert world.count("cluster_safe_to_autoscale") == 0
+        assert count(world, "cluster_safe_to_autoscale") == 0
         assert world.calls == []
 
     def test_an_unhealthy_group_is_passed_over(self) -> None:
         sick = [(a_node(f"s{number}", cpu="1", ready=False), "sick") for number in range(5)]
         fine = [(a_node(f"f{number}", cpu="1"), "fine") for number in range(10)]
-        world = World(a_spec("sick"), a_spec("fine", cpu="1", max_size=20), a_spec("other", cpu="8"), nodes=sick + fine)
+        world = PublishedWorld(
+            a_spec("sick"), a_spec("fine", cpu="1", max_size=20), a_spec("other", cpu="8"), nodes=sick + fine
+        )
         world.submit(waiting("web"))
         report = world.run()
         assert (report.end, report.scale_up.result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
         assert [(one.group, one.reason) for one in plan_of(report).skipped] == [("sick", Skip.NOT_READY)]
-        assert world.increases() == [("other", 1)]
-        assert not world.state("sick").healthy
+        assert increases(world) == [("other", 1)]
+        assert not state(world, "sick").healthy
 
 
 class TestBalancedIncrease:
     def test_the_share_of_a_group_that_fails_goes_to_the_others(self) -> None:
         balanced = Config(balancing=Balancing(balance_similar_node_groups=True))
         groups = [a_spec(group, cpu="4", boot_s=60) for group in ("a", "b", "c")]
-        world = World(*groups, config=balanced)
+        world = PublishedWorld(*groups, config=balanced)
         world.static.fail_next("b", OutOfCapacity("none left"))
         world.submit(*replicas(waiting("web"), 6))
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.sizes() == {"a": 3, "b": 0, "c": 3}
+        assert sizes(world) == {"a": 3, "b": 0, "c": 3}
         assert sum(len(each.helped) for each in plan_of(report).rounds) == 6
         assert world.reasons("Pod") == ["TriggeredScaleUp"] * 6
         assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
-        assert world.sizes() == {"a": 3, "b": 0, "c": 3}
+        assert sizes(world) == {"a": 3, "b": 0, "c": 3}
 
 
 class TestAtTheSameTime:
@@ -532,10 +506,10 @@ class TestAtTheSameTime:
     OLD = Config(scale_up=ScaleUp(parallel_scale_up=True), rules=rules_of_1_31())
 
     def test_all_groups_are_announced_before_any_is_done(self) -> None:
-        world = World(a_spec("a", cpu="4"), a_spec("b", cpu="8"), config=self.CONFIG)
+        world = PublishedWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"), config=self.CONFIG)
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"))
         assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.sizes() == {"a": 1, "b": 1}
+        assert sizes(world) == {"a": 1, "b": 1}
         assert [text.split(": ")[1].split(" size")[0] for text in world.messages("ScaledUpGroup")] == [
             "setting group a",
             "setting group b",
@@ -552,14 +526,14 @@ class TestAtTheSameTime:
             scale_up=ScaleUp(parallel_scale_up=True),
             rules=msgspec.structs.replace(Rules(), next_group_after_failed_increase=False),
         )
-        world = World(*broken, a_spec("c", cpu="16"), config=config)
+        world = PublishedWorld(*broken, a_spec("c", cpu="16"), config=config)
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
         assert report.scale_up.result is ScaleUpResult.ERROR
         assert report.scale_up.error == 'bad ...and other concurrent errors: ["worse"]'
-        assert world.increases() == [("a", 0), ("b", 0), ("c", 1)]
+        assert increases(world) == [("a", 0), ("b", 0), ("c", 1)]
 
     def test_another_group_makes_up_for_one_that_fails(self) -> None:
         world = first_fails(ProviderError("broken"), config=self.CONFIG)
         assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
-        assert world.sizes() == {"tight": 0, "roomy": 1}
+        assert sizes(world) == {"tight": 0, "roomy": 1}

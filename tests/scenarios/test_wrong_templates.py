@@ -4,7 +4,7 @@ Hours of virtual time with real removals: nodes come, help nobody, are found unn
 is as wrong as before.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -16,74 +16,42 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics
-from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.reasons import Lack, ScaleUpResult
 from autoscaler.scaleup.templates import TemplateSource
 from cloudprovider.static.spec import GPU_LABEL, GroupSpec
 from tests.builders import a_node, a_pod
-from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.loop.loop_world import NOW, LoopWorld, MakeNode, a_spec
 
-PASS_S, BOOT_S = 15.0, 30.0
+BOOT_S = 30.0
 HOUR_S = 3600.0
 NVIDIA = "nvidia.com/gpu"
 TAINT = "team=blue:NoSchedule"
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
 UNCORRECTED = Config(rules=replace(Rules(), nodes_correct_templates=False))
 
-Making = Callable[[str, float], Node]
-"""Makes the node of a machine: its name, and when it becomes ready."""
-
-
-class World(LoopWorld):
-    """Time passes: machines become nodes, removals are carried out, nodes without machine go."""
-
-    def __init__(
-        self,
-        group: GroupSpec,
-        making: Making,
-        config: Config = Config(),  # noqa: B008
-        nodes: list[tuple[Node, str]] | None = None,
-    ) -> None:
-        super().__init__(group, config=config, nodes=nodes or [])
-        self._making = making
-        self.bought = 0
-        self.reports: list[PassReport] = []
-
-    def live(self, seconds: float) -> None:
-        """Run a pass every 15 seconds for so long."""
-        for _ in range(int(seconds / PASS_S)):
-            self.executor.run_until(self.clock.now().mono + PASS_S)
-            self._join()
-            report = self.run()
-            self.bought += sum(one.after - one.before for one in report.increases)
-            self.reports.append(report)
-
-    def _join(self) -> None:
-        machines = {machine.provider_id: machine for machine in self.static.machines() if machine.state == "running"}
-        gone = [name for name, node in self.cluster.nodes.items() if node.provider_id not in machines]
-        self.cluster.remove_nodes(gone)
-        known = {node.provider_id for node in self.cluster.nodes.values()}
-        for machine in machines.values():
-            if machine.provider_id not in known:
-                node = self._making(machine.name, self.clock.now().wall)
-                self.cluster.put_node(replace(node, provider_id=machine.provider_id))
-
-    @property
-    def source(self) -> TemplateSource:
-        return self.remembered.templates.entries["web"].source
-
-    def shortfalls(self) -> list[list[tuple[Lack, str]]]:
-        """What was learnt, in order."""
-        found = [one for report in self.reports for one in report.shortfalls]
-        return [[(lack.kind, lack.name) for lack in one.lacking] for one in found]
-
 
 @contextmanager
-def living(world: World) -> Iterator[World]:
+def living(
+    group: GroupSpec,
+    make_node: MakeNode,
+    config: Config = Config(),  # noqa: B008
+    nodes: Sequence[tuple[Node, str]] = (),
+) -> Iterator[LoopWorld]:
+    world = LoopWorld(group, config=config, nodes=nodes, make_node=make_node)
     with world.executor:
         yield world
+
+
+def source(world: LoopWorld) -> TemplateSource:
+    return world.remembered.templates.entries["web"].source
+
+
+def shortfalls(world: LoopWorld) -> list[list[tuple[Lack, str]]]:
+    """What was learnt, in order."""
+    learnt = [shortfall for report in world.reports for shortfall in report.shortfalls]
+    return [[(lack.kind, lack.name) for lack in shortfall.lacking] for shortfall in learnt]
 
 
 def smaller(name: str, now: float) -> Node:
@@ -132,16 +100,16 @@ def a_big_pod(cpu: str = "3800m", *, gpus: str | None = None, selector: dict[str
     ],
 )
 def test_a_promise_that_nodes_do_not_keep_is_believed_for_a_minute_or_so(
-    group: GroupSpec, making: Making, pod: Pod, learnt: tuple[Lack, str], most: int
+    group: GroupSpec, making: MakeNode, pod: Pod, learnt: tuple[Lack, str], most: int
 ) -> None:
-    with living(World(group, making)) as world:
+    with living(group, making) as world:
         world.submit(pod)
         world.live(3 * HOUR_S)
-        assert 1 <= world.bought <= most
+        assert 1 <= world.bought() <= most
         assert world.cluster.nodes == {}, "nodes that help nobody go"
         assert world.static.group("web").target_size() == 0
-        assert world.source is TemplateSource.CACHE, "what they told stays"
-        assert world.shortfalls() == [[learnt]]
+        assert source(world) is TemplateSource.CACHE, "what they told stays"
+        assert shortfalls(world) == [[learnt]]
         (said,) = world.messages("NodesShortOfTemplate")
         assert said.startswith("Nodes of group web offer less than its template says (seen on web-")
         assert learnt[1] in said
@@ -160,23 +128,23 @@ class TestGroupThatWasChanged:
     """Old nodes are large, new ones are small, and nobody told the template."""
 
     def test_newer_nodes_are_believed_and_old_ones_do_not_refute_them(self) -> None:
-        with living(World(a_spec(cpu="8", boot_s=BOOT_S), plain, nodes=old_and_large())) as world:
+        with living(a_spec(cpu="8", boot_s=BOOT_S), plain, nodes=old_and_large()) as world:
             world.submit(filling("old"), a_big_pod(cpu="6"))
             world.live(3 * HOUR_S)
-            assert world.bought == 1
+            assert world.bought() == 1
             assert list(world.cluster.nodes) == ["old"]
-            assert world.source is TemplateSource.CACHE
-            assert world.shortfalls() == [
+            assert source(world) is TemplateSource.CACHE
+            assert shortfalls(world) == [
                 [
                     (Lack.RESOURCE, "cpu"),
                 ]
             ]
 
     def test_without_the_rule_they_are_bought_again_and_again(self) -> None:
-        with living(World(a_spec(cpu="8", boot_s=BOOT_S), plain, UNCORRECTED, old_and_large())) as world:
+        with living(a_spec(cpu="8", boot_s=BOOT_S), plain, UNCORRECTED, old_and_large()) as world:
             world.submit(filling("old"), a_big_pod(cpu="6"))
             world.live(3 * HOUR_S)
-            assert world.bought > 5
+            assert world.bought() > 5
             assert world.messages("NodesShortOfTemplate") == []
 
 

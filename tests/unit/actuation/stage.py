@@ -216,7 +216,7 @@ class Counts:
         self.failed.append(why)
 
 
-class Stage:
+class DeletionStage:
     """Nodes n1, n2, ... of group `g`, each with a machine, and whatever pods a test adds."""
 
     def __init__(
@@ -272,7 +272,7 @@ class Stage:
             expendable_below=-10,
         )
 
-    def __enter__(self) -> "Stage":
+    def __enter__(self) -> "DeletionStage":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -13,7 +13,7 @@ from autoscaler.errors import Conflict, Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Taint
 from autoscaler.reasons import RemovedAs
 from cloudprovider.interface import ProviderError, Transient
-from tests.unit.actuation.stage import START_WALL, Stage
+from tests.unit.actuation.stage import START_WALL, DeletionStage
 
 DELAY = {"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "x"}
 
@@ -28,7 +28,7 @@ class TestRefusedInAdvance:
     )
     @pytest.mark.parametrize("atomic", [False, True])
     def test_costs_no_eviction(self, refusal: ProviderError, why: AbortReason, atomic: bool) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("web", "n1")
             stage.machines_port.refusal = refusal
             stage.start("n1", atomic=atomic)
@@ -42,7 +42,7 @@ class TestRefusedInAdvance:
             )
 
     def test_is_asked_after_the_taint_and_before_the_first_eviction(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("web", "n1")
             stage.start("n1")
             stage.run(60)
@@ -53,7 +53,7 @@ class TestRefusedInAdvance:
 
 class TestEmptyNode:
     def test_goes_after_the_delay(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             started = stage.start("n1")
             assert [one.node.name for one in started.empty] == ["n1"]
             assert stage.cluster.nodes["n1"].taint(TO_BE_DELETED) == Taint(TO_BE_DELETED, "NoSchedule", "1700000000")
@@ -67,7 +67,7 @@ class TestEmptyNode:
             assert stage.tracker.under_way().nodes == frozenset()
 
     def test_is_announced(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1")
             stage.run(5)
             assert stage.events.lines == [
@@ -80,7 +80,7 @@ class TestEmptyNode:
             assert stage.counts.pending == [0]
 
     def test_stays_when_a_pod_landed_since_the_plan(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1")
             stage.add("late", "n1")
             (finished,) = stage.run(5)
@@ -94,7 +94,7 @@ class TestEmptyNode:
             assert stage.counts.failed == [AbortReason.NEW_PODS]
 
     def test_goes_with_pods_that_have_run_to_their_end(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1")
             stage.add("done", "n1", phase="Succeeded")
             assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
@@ -119,14 +119,14 @@ class TestEmptyNode:
         ],
     )
     def test_daemon_pods(self, config: Drain, annotations: dict[str, str], evicted: list[str]) -> None:
-        with Stage(config=config) as stage:
+        with DeletionStage(config=config) as stage:
             stage.add("d", "n1", owner="DaemonSet/log", annotations=annotations)
             stage.start("n1")
             assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
             assert [target for _, target in stage.did("evict")] == [f"default/{name}" for name in evicted]
 
     def test_daemon_pods_that_cannot_be_evicted_hold_it_for_ten_seconds_only(self) -> None:
-        with Stage(config=Drain(daemonset_eviction_for_empty_nodes=True)) as stage:
+        with DeletionStage(config=Drain(daemonset_eviction_for_empty_nodes=True)) as stage:
             for name in ("d", "e"):
                 stage.add(name, "n1", owner="DaemonSet/log")
                 stage.api.always[name] = RetryLater("busy")
@@ -159,7 +159,7 @@ class TestRecheck:
         ],
     )
     def test_of_the_node(self, change: dict[str, Any], why: AbortReason, tainted: bool) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1")
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], **change))
             (finished,) = stage.run(10)
@@ -173,7 +173,7 @@ class TestRecheck:
         ids=["a pod that may not be evicted", "a pod that has to run to its end"],
     )
     def test_of_the_pods(self, value: str, why: AbortReason) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": value})
             stage.start("n1")
             (finished,) = stage.run(10)
@@ -181,14 +181,14 @@ class TestRecheck:
             assert stage.did("tryEvict") == []
 
     def test_keeps_the_group_minimum(self) -> None:
-        with Stage(min_size=3) as stage:
+        with DeletionStage(min_size=3) as stage:
             stage.start("n1")
             (finished,) = stage.run(10)
             assert (finished.why, finished.rolled_back) == (AbortReason.MIN_SIZE, True)
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_pods_that_landed_while_the_deletion_was_delayed_stop_it(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
             stage.start("n1")
             stage.at(20, lambda: stage.add("late", "n1"))
@@ -199,7 +199,7 @@ class TestRecheck:
 
 class TestDelayAnnotation:
     def test_holds_the_deletion_until_it_goes(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
             stage.start("n1")
             stage.at(42, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations={})))
@@ -207,14 +207,14 @@ class TestDelayAnnotation:
             assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 45)
 
     def test_holds_it_no_longer_than_configured(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
             stage.start("n1")
             (finished,) = stage.run(200)
             assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 125)
 
     def test_holds_it_while_the_api_server_is_away(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
             stage.api.down = (8, 40)
             stage.start("n1")
@@ -224,7 +224,7 @@ class TestDelayAnnotation:
 class TestTainting:
     @pytest.mark.parametrize(("parallel", "at_once"), [(True, 5), (False, 1)], ids=["five at once", "one by one"])
     def test_goes_by_the_rules(self, parallel: bool, at_once: int) -> None:
-        with Stage(nodes=8, rules=Rules(parallel_tainting=parallel)) as stage:
+        with DeletionStage(nodes=8, rules=Rules(parallel_tainting=parallel)) as stage:
             writing: list[int] = []
             most: list[int] = []
 
@@ -241,7 +241,7 @@ class TestTainting:
             assert max(most) == at_once
 
     def test_a_failure_gives_back_what_was_tainted_and_starts_nothing(self) -> None:
-        with Stage(nodes=4, rules=Rules(parallel_tainting=False)) as stage:
+        with DeletionStage(nodes=4, rules=Rules(parallel_tainting=False)) as stage:
             stage.api.taint_errors["n3"].append(Conflict("changed"))
             started = stage.start("n1", "n2", "n3", "n4")
             assert (started.empty, started.error) == ((), "changed")
@@ -255,7 +255,7 @@ class TestTainting:
             assert stage.machines() == ["n1", "n2", "n3", "n4"]
 
     def test_a_failure_among_drained_nodes_leaves_the_empty_ones_going(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.add("q", "n3")
             stage.api.taint_errors["n3"].append(Refused("forbidden", 403))
@@ -267,7 +267,7 @@ class TestTainting:
             assert not stage.tainted("n2")
 
     def test_all_drained_nodes_are_tainted_before_any_eviction(self) -> None:
-        with Stage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
+        with DeletionStage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
             stage.add("p", "n1")
             stage.add("q", "n2")
             stage.start("n1", "n2")
@@ -276,7 +276,7 @@ class TestTainting:
             assert verbs == ["addTaint", "addTaint", "evict", "evict"]
 
     def test_a_stale_taint_is_renewed(self) -> None:
-        with Stage(taints={"n1": [f"{TO_BE_DELETED}=1600000000:NoSchedule"]}) as stage:
+        with DeletionStage(taints={"n1": [f"{TO_BE_DELETED}=1600000000:NoSchedule"]}) as stage:
             stage.start("n1")
             taint = stage.cluster.nodes["n1"].taint(TO_BE_DELETED)
             assert taint is not None
@@ -284,7 +284,7 @@ class TestTainting:
             assert [one.outcome for one in stage.run(10)] == [RemovalOutcome.DELETED]
 
     def test_a_node_that_somebody_cordoned_stays_cordoned_after_a_rollback(self) -> None:
-        with Stage(cordoned=["n1"]) as stage:
+        with DeletionStage(cordoned=["n1"]) as stage:
             stage.start("n1")
             stage.add("late", "n1")
             stage.run(10)
@@ -292,26 +292,26 @@ class TestTainting:
             assert stage.cluster.nodes["n1"].unschedulable
 
     def test_without_cordoning_the_node_stays_open(self) -> None:
-        with Stage(config=Drain(cordon_node_before_terminating=False)) as stage:
+        with DeletionStage(config=Drain(cordon_node_before_terminating=False)) as stage:
             stage.start("n1")
             assert stage.tainted("n1")
             assert not stage.cluster.nodes["n1"].unschedulable
 
     def test_a_node_under_way_cannot_be_started_again(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.start("n1")
             with pytest.raises(ValueError, match="n1"):
                 stage.start("n1")
 
     def test_the_wait_follows_the_measured_latency(self) -> None:
-        with Stage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
+        with DeletionStage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
             stage.api.watch_lag_s = 1.5
             stage.start("n1")
             (finished,) = stage.run(10)
             assert finished.at.mono == pytest.approx(1.5 + 2 * 1.5)
 
     def test_the_wait_is_the_fixed_one_when_the_watch_shows_nothing(self) -> None:
-        with Stage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
+        with DeletionStage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
             stage.api.watch_lag_s = 1000
             stage.start("n1")
             (finished,) = stage.run(100)
@@ -320,7 +320,7 @@ class TestTainting:
 
 class TestBatches:
     def test_nodes_of_a_group_go_in_one_call_when_the_window_closes(self) -> None:
-        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+        with DeletionStage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
             stage.add("p", "n2")
             stage.api.terminating_s["p"] = 12
             stage.start("n1", "n2", "n3")
@@ -329,7 +329,7 @@ class TestBatches:
             assert stage.machines() == []
 
     def test_a_node_that_fails_its_last_look_leaves_the_others_going(self) -> None:
-        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+        with DeletionStage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
             stage.start("n1", "n2")
             stage.at(20, lambda: stage.add("late", "n1"))
             finished = {one.removal.node.name: one.why for one in stage.run(60)}
@@ -337,7 +337,7 @@ class TestBatches:
             assert stage.machines() == ["n1", "n3"]
 
     def test_a_window_opens_anew_after_it_closed(self) -> None:
-        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+        with DeletionStage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
             stage.start("n1")
             stage.run(40)
             stage.start("n2")
@@ -346,7 +346,7 @@ class TestBatches:
 
 class TestAtomicGroup:
     def test_waits_for_its_last_node(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.api.terminating_s["p"] = 12
             stage.start("n1", "n2", "n3", atomic=True)
@@ -356,7 +356,7 @@ class TestAtomicGroup:
             assert stage.machines() == []
 
     def test_stays_when_one_node_cannot_be_drained(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.api.always["p"] = RetryLater("busy")
             stage.start("n1", "n2", "n3", atomic=True)
@@ -366,7 +366,7 @@ class TestAtomicGroup:
             assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
 
     def test_a_node_that_is_ready_after_another_failed_stays_too(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.add("q", "n1")
             stage.api.always["p"] = RetryLater("busy")
@@ -376,7 +376,7 @@ class TestAtomicGroup:
             assert finished == {"n2": (AbortReason.NOT_EVICTED, 125), "n1": (AbortReason.ATOMIC, 305)}
 
     def test_stays_when_one_node_fails_the_last_look(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n2")
             stage.api.terminating_s["p"] = 12
             stage.start("n1", "n2", "n3", atomic=True)
@@ -386,7 +386,7 @@ class TestAtomicGroup:
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_stays_when_a_drained_node_cannot_be_tainted(self) -> None:
-        with Stage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
+        with DeletionStage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
             stage.add("p", "n2")
             stage.api.taint_errors["n2"].append(RetryLater("away"))
             stage.start("n1", "n2", "n3", atomic=True)
@@ -396,7 +396,7 @@ class TestAtomicGroup:
             assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
 
     def test_a_later_try_starts_afresh(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             late = stage.add("late", "n1")
             stage.start("n2", "n3", atomic=True)
             stage.run(10)
@@ -408,7 +408,7 @@ class TestAtomicGroup:
 
 class TestDrain:
     def test_evicts_then_deletes(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.add("q", "n1", namespace="other")
             stage.start("n1", utilization=0.25)
@@ -425,7 +425,7 @@ class TestDrain:
             assert stage.events.about("Pod/p") == ["ScaleDown: deleting pod for node scale down"]
 
     def test_an_unready_node_counts_as_unready(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.start("n1", ready=False)
             stage.run(5)
@@ -441,14 +441,14 @@ class TestDrain:
         ],
     )
     def test_time_to_terminate(self, grace_s: int | None, limit_s: int, asked_s: int) -> None:
-        with Stage(config=Drain(max_graceful_termination_sec=limit_s)) as stage:
+        with DeletionStage(config=Drain(max_graceful_termination_sec=limit_s)) as stage:
             stage.add("p", "n1", spec={"terminationGracePeriodSeconds": grace_s})
             stage.start("n1")
             stage.run(5)
             assert stage.api.graces == {"p": asked_s}
 
     def test_daemon_pods_go_too_and_never_hold_it(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("d", "n1", owner="DaemonSet/log")
             stage.add("e", "n1", owner="DaemonSet/net")
             stage.add("p", "n1")
@@ -459,7 +459,7 @@ class TestDrain:
 
     def test_by_priority_lowest_first_each_group_waited_for(self) -> None:
         config = Drain(drain_priority_config=(DrainPriority(0, 60), DrainPriority(1000, 20)))
-        with Stage(config=config) as stage:
+        with DeletionStage(config=config) as stage:
             stage.add("high", "n1", priority=2000)
             stage.add("low", "n1", priority=-5)
             stage.add("plain", "n1")
@@ -478,7 +478,7 @@ class TestDrain:
             assert finished.at.mono == 20
 
     def test_with_priorities_daemon_pods_are_required(self) -> None:
-        with Stage(config=Drain(drain_priority_config=(DrainPriority(0, 60),))) as stage:
+        with DeletionStage(config=Drain(drain_priority_config=(DrainPriority(0, 60),))) as stage:
             stage.add("p", "n1")
             stage.add("d", "n1", owner="DaemonSet/log")
             stage.api.always["d"] = RetryLater("busy")
@@ -486,7 +486,7 @@ class TestDrain:
             assert [one.why for one in stage.run(300)] == [AbortReason.NOT_EVICTED]
 
     def test_a_pod_that_came_on_top_of_the_plan_stops_it_before_any_eviction(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             stage.add("p", "n1")
             stage.start("n1")
             stage.add("late", "n1")
@@ -494,14 +494,14 @@ class TestDrain:
             assert (finished.why, stage.did("tryEvict")) == (AbortReason.NEW_PODS, [])
 
     def test_pods_that_left_since_the_plan_are_not_missed(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             pod = stage.add("p", "n1")
             stage.start("n1")
             stage.cluster.remove_pod(pod.key)
             assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
 
     def test_pods_evicted_so_far_are_known_while_it_lasts(self) -> None:
-        with Stage() as stage:
+        with DeletionStage() as stage:
             pod = stage.add("p", "n1")
             stage.api.terminating_s["p"] = 12
             stage.start("n1")
@@ -512,7 +512,7 @@ class TestDrain:
             assert stage.tracker.under_way().evicted == ()
 
     def test_many_drains_run_beside_each_other(self) -> None:
-        with Stage(nodes=5) as stage:
+        with DeletionStage(nodes=5) as stage:
             names = [f"n{number}" for number in range(1, 6)]
             for name in names:
                 stage.add(f"on-{name}", name)
@@ -523,7 +523,7 @@ class TestDrain:
 
     def test_the_same_run_gives_the_same_log(self) -> None:
         def play() -> tuple[list[Any], list[str]]:
-            with Stage(nodes=5) as stage:
+            with DeletionStage(nodes=5) as stage:
                 for number in range(1, 6):
                     stage.add(f"a{number}", f"n{number}")
                     stage.add(f"b{number}", f"n{number}")
@@ -549,14 +549,14 @@ class TestShortLease:
     def test_needs_less_of_it_and_so_deletes_all_the_same(self, lease_s: float, needed_s: float) -> None:
         leader = Leader(leader_elect_lease_duration_s=lease_s)
         assert call_s(leader) == pytest.approx(needed_s)
-        with Stage(call_s=call_s(leader)) as stage:
+        with DeletionStage(call_s=call_s(leader)) as stage:
             stage.leader.lease_s, stage.leader.renewed_every_s = lease_s, 2.2
             stage.start("n1")
             stage.run(60)
             assert stage.machines() == ["n2", "n3"]
 
     def test_never_outlasts_a_call_that_needs_all_of_it(self) -> None:
-        with Stage(call_s=9.0) as stage:
+        with DeletionStage(call_s=9.0) as stage:
             stage.leader.lease_s = 9.0
             stage.start("n1")
             (finished,) = stage.run(120)

@@ -36,7 +36,7 @@ class Leadership:
         return self.held
 
 
-class Stage:
+class NodeApis:
     def __init__(self, server: ScriptedApi, client: Client, clock: VirtualClock) -> None:
         self.server = server
         self.leadership = Leadership()
@@ -46,31 +46,31 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[NodeApis]:
     clock = VirtualClock(wall=1_700_000_000, mono=100)
     with scripted_api() as server, client_of(server.url, clock) as client:
-        yield Stage(server, client, clock)
+        yield NodeApis(server, client, clock)
 
 
-def test_reads_give_plain_objects(stage: Stage) -> None:
+def test_reads_give_plain_objects(stage: NodeApis) -> None:
     stage.server.script(f"GET {CONFIG_MAP}", ok({"data": {"config": "x"}}))
     stage.server.script(f"GET {NODES}", ok({"items": [NODE]}))
     assert stage.api.get_config_map("x", "groups")["data"] == {"config": "x"}
     assert stage.api.list_nodes() == [NODE]
 
 
-def test_an_empty_list_may_be_null(stage: Stage) -> None:
+def test_an_empty_list_may_be_null(stage: NodeApis) -> None:
     stage.server.script(f"GET {NODES}", ok({"items": None}))
     assert stage.api.list_nodes() == []
 
 
-def test_a_created_node_says_what_it_is(stage: Stage) -> None:
+def test_a_created_node_says_what_it_is(stage: NodeApis) -> None:
     stage.server.script(f"POST {NODES}", ok(NODE))
     stage.api.create_node(NODE)
     assert stage.server.asked[0].json == {"apiVersion": "v1", "kind": "Node", **NODE}
 
 
-def test_deleting_what_is_not_there_is_fine(stage: Stage) -> None:
+def test_deleting_what_is_not_there_is_fine(stage: NodeApis) -> None:
     stage.server.script(f"DELETE {NODES}/n1", status(404))
     stage.api.delete_node("n1")
     assert len(stage.server.asked) == 1
@@ -88,7 +88,7 @@ def test_deleting_what_is_not_there_is_fine(stage: Stage) -> None:
     ],
 )
 @pytest.mark.parametrize(("call", "use"), CALLS[:3])
-def test_errors_are_the_providers(stage: Stage, call: str, use: Use, code: int, error: type[ProviderError]) -> None:
+def test_errors_are_the_providers(stage: NodeApis, call: str, use: Use, code: int, error: type[ProviderError]) -> None:
     stage.server.script(call, status(code, "the reason"))
     with pytest.raises(ProviderError, match="the reason") as caught:
         use(stage.api)
@@ -97,7 +97,7 @@ def test_errors_are_the_providers(stage: Stage, call: str, use: Use, code: int, 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[:3])
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b'{"items": ['], ids=["HTML", "a list", "cut short"])
-def test_an_answer_that_is_no_object_is_transient(stage: Stage, call: str, use: Use, body: bytes) -> None:
+def test_an_answer_that_is_no_object_is_transient(stage: NodeApis, call: str, use: Use, body: bytes) -> None:
     stage.server.script(call, Reply(200, body))
     with pytest.raises(Transient, match="no object"):
         use(stage.api)
@@ -115,7 +115,7 @@ def test_a_server_that_is_gone_is_transient(call: str, use: Use) -> None:
 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[2:])
-def test_who_leads_no_more_writes_no_more(stage: Stage, call: str, use: Use) -> None:
+def test_who_leads_no_more_writes_no_more(stage: NodeApis, call: str, use: Use) -> None:
     stage.leadership.held = False
     with pytest.raises(ProviderError, match="lease") as caught:
         use(stage.api)
@@ -124,13 +124,13 @@ def test_who_leads_no_more_writes_no_more(stage: Stage, call: str, use: Use) -> 
 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[2:])
-def test_a_dry_run_writes_nothing(stage: Stage, call: str, use: Use) -> None:
+def test_a_dry_run_writes_nothing(stage: NodeApis, call: str, use: Use) -> None:
     use(stage.dry_run)
     assert stage.server.asked == []
 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[:2])
-def test_a_dry_run_reads(stage: Stage, call: str, use: Use) -> None:
+def test_a_dry_run_reads(stage: NodeApis, call: str, use: Use) -> None:
     stage.server.script(call, ok({"items": []}))
     use(stage.dry_run)
     assert [f"{one.method} {one.path}" for one in stage.server.asked] == [call]

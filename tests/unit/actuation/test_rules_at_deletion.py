@@ -14,7 +14,7 @@ from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget, Replicated
 from autoscaler.snapshot.cluster import Related
-from tests.unit.actuation.stage import Api, Stage
+from tests.unit.actuation.stage import Api, DeletionStage
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ from tests.unit.actuation.stage import Api, Stage
     ],
 )
 def test_pods_found_on_an_empty_node(pod: dict[str, Any], why: AbortReason | None) -> None:
-    with Stage() as stage:
+    with DeletionStage() as stage:
         plan = stage.start("n1")
         stage.add("p", "n1", **pod)
         (finished,) = stage.run(10)
@@ -45,7 +45,7 @@ def test_pods_found_on_an_empty_node(pod: dict[str, Any], why: AbortReason | Non
 
 
 def test_a_controller_that_went_away_since_the_plan_blocks() -> None:
-    with Stage() as stage:
+    with DeletionStage() as stage:
         stage.add("p", "n1")
         stage.api.controllers = Related(replica_sets={"default/web": Replicated(metadata=ObjectMeta(name="web"))})
         stage.start("n1")
@@ -92,7 +92,7 @@ def test_removals_on_real_threads() -> None:
     gone = threading.Semaphore(0)
     config = Drain(node_delete_delay_after_taint_s=0)
     try:
-        with Stage(nodes=6, config=config, threads=threads, api=LockedApi) as stage:
+        with DeletionStage(nodes=6, config=config, threads=threads, api=LockedApi) as stage:
             names = [f"n{number}" for number in range(1, 7)]
             for name in names[:4]:
                 stage.add(f"on-{name}", name)

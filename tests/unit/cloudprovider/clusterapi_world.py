@@ -12,7 +12,7 @@ NOW = 1_767_614_400.0  # 2026-01-05T12:00:00Z
 NOW_TEXT = "2026-01-05T12:00:00Z"
 
 
-class World:
+class ClusterApiWorld:
     """What a test looks at."""
 
     def __init__(self, *objects: Json, **context: Any) -> None:
@@ -65,6 +65,6 @@ def node(name: str, **labels: str) -> NodeRef:
     return NodeRef(f"node-{name}", f"docker:////{name}", labels=labels)
 
 
-def three(**fields: Any) -> World:
+def three(**fields: Any) -> ClusterApiWorld:
     """A MachineSet of three running Machines: a, b and c."""
-    return World(a_set(**fields), *running("a", "b", "c"))
+    return ClusterApiWorld(a_set(**fields), *running("a", "b", "c"))

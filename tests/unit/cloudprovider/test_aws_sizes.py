@@ -25,7 +25,7 @@ from tests.fakes.aws import ZONE, FakeAws, an_error
 SET, END = "set_desired_capacity", "terminate_instance_in_auto_scaling_group"
 
 
-class World:
+class OneAwsGroup:
     """One group and its provider."""
 
     def __init__(self, size: int = 4, least: int = 0, most: int = 10) -> None:
@@ -64,7 +64,7 @@ def a_time_out() -> Exception:
 
 
 def test_an_increase_sets_the_capacity_whatever_the_cool_down() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.group.increase(3)
     assert world.told(SET) == [{"AutoScalingGroupName": "web", "DesiredCapacity": 5, "HonorCooldown": False}]
     assert world.group.target_size() == 5
@@ -72,7 +72,7 @@ def test_an_increase_sets_the_capacity_whatever_the_cool_down() -> None:
 
 
 def test_an_increase_counts_before_aws_shows_it() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.group.increase(3)
     world.group_data["DesiredCapacity"] = 2  # an older description
     assert world.group.target_size() == 5
@@ -81,7 +81,7 @@ def test_an_increase_counts_before_aws_shows_it() -> None:
 
 
 def test_machines_that_somebody_else_asked_for_are_not_taken_away() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.group_data["DesiredCapacity"] = 8
     world.cloud.deliver()
     world.group.increase(3)
@@ -90,21 +90,21 @@ def test_machines_that_somebody_else_asked_for_are_not_taken_away() -> None:
 
 
 def test_a_size_that_somebody_else_raised_counts_towards_an_increase() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.group_data["DesiredCapacity"] = 4
     world.group.increase(3)
     assert world.told(SET)[0]["DesiredCapacity"] == 5
 
 
 def test_a_size_that_somebody_else_lowered_is_raised_by_as_much_as_was_asked() -> None:
-    world = World(size=6)
+    world = OneAwsGroup(size=6)
     world.group_data["DesiredCapacity"] = 3
     world.group.increase(2)
     assert world.told(SET)[0]["DesiredCapacity"] == 5
 
 
 def test_the_maximum_is_that_of_now() -> None:
-    world = World(size=2, most=10)
+    world = OneAwsGroup(size=2, most=10)
     world.group_data["MaxSize"] = 4
     with pytest.raises(ProviderError, match="5 is above the maximum size 4"):
         world.group.increase(3)
@@ -113,7 +113,7 @@ def test_the_maximum_is_that_of_now() -> None:
 
 
 def test_an_increase_that_aws_refuses_changes_nothing() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.cloud.fail(SET, an_error("VcpuLimitExceeded"))
     with pytest.raises(QuotaExceeded) as refused:
         world.group.increase(1)
@@ -123,7 +123,7 @@ def test_an_increase_that_aws_refuses_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("lost_answer", "size"), [(True, 5), (False, 2)])
 def test_after_a_time_out_the_size_is_asked_for_anew(lost_answer: bool, size: int) -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.cloud.fail(SET, a_time_out(), lost_answer=lost_answer)
     with pytest.raises(Transient):
         world.group.increase(3)
@@ -132,7 +132,7 @@ def test_after_a_time_out_the_size_is_asked_for_anew(lost_answer: bool, size: in
 
 
 def test_a_size_that_cannot_be_asked_for_after_a_time_out_is_not_guessed() -> None:
-    world = World(size=2)
+    world = OneAwsGroup(size=2)
     world.cloud.fail(SET, a_time_out(), lost_answer=True)
     with pytest.raises(Transient):
         world.group.increase(3)
@@ -151,7 +151,7 @@ def test_a_size_that_cannot_be_asked_for_after_a_time_out_is_not_guessed() -> No
 
 
 def test_exactly_these_machines_are_ended_and_the_size_follows_at_once() -> None:
-    world = World()
+    world = OneAwsGroup()
     chosen = world.refs(1, 2)
     world.group.delete(chosen)
     assert [one["InstanceId"] for one in world.told(END)] == [one.provider_id.rpartition("/")[2] for one in chosen]
@@ -160,7 +160,7 @@ def test_exactly_these_machines_are_ended_and_the_size_follows_at_once() -> None
 
 
 def test_machines_that_are_going_are_not_ended_twice() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.group.delete(world.refs(0))
     world.group.delete(world.refs(0))
     world.cloud.machine(world.cloud.ids()[1])["LifecycleState"] = "Terminating:Wait"
@@ -171,7 +171,7 @@ def test_machines_that_are_going_are_not_ended_twice() -> None:
 
 
 def test_machines_that_are_gone_are_no_mistake() -> None:
-    world = World()
+    world = OneAwsGroup()
     first, second = world.refs(0, 1)
     world.group.delete([first])
     world.cloud.bury()
@@ -185,7 +185,7 @@ def test_machines_that_are_gone_are_no_mistake() -> None:
 
 
 def test_an_end_that_finds_no_machine_lowers_no_size() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.fail(END, an_error("ValidationError", "Instance Id not found - No managed instance found"))
     world.group.delete(world.refs(0))
     assert world.group.target_size() == 4
@@ -193,7 +193,7 @@ def test_an_end_that_finds_no_machine_lowers_no_size() -> None:
 
 
 def test_one_foreign_machine_saves_all() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.add_group("other", 1)
     world.provider = world.cloud.open("0:9:web", "0:9:other")
     foreign = NodeRef("foreign", f"aws:///{ZONE}/{world.cloud.ids('other')[0]}")
@@ -205,7 +205,7 @@ def test_one_foreign_machine_saves_all() -> None:
 
 
 def test_a_machine_put_on_standby_meanwhile_saves_all() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.machine(world.cloud.ids()[1])["LifecycleState"] = "Standby"
     world.group_data["DesiredCapacity"] -= 1
     with pytest.raises(ProviderError, match="taken out of service"):
@@ -214,7 +214,7 @@ def test_a_machine_put_on_standby_meanwhile_saves_all() -> None:
 
 
 def test_the_minimum_is_checked_against_what_is_true_now_before_anything_is_ended() -> None:
-    world = World(size=4, least=2)
+    world = OneAwsGroup(size=4, least=2)
     world.group_data["DesiredCapacity"] = 3
     with pytest.raises(ProviderError, match="below the minimum size 2"):
         world.group.delete(world.refs(0, 1))
@@ -222,7 +222,7 @@ def test_the_minimum_is_checked_against_what_is_true_now_before_anything_is_ende
 
 
 def test_deleting_half_way_says_so_and_keeps_what_happened() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.fail(END, None, None, an_error("ValidationError", "something else"))
     with pytest.raises(Transient, match="2 of 3 machines are being deleted"):
         world.group.delete(world.refs(0, 1, 2))
@@ -231,7 +231,7 @@ def test_deleting_half_way_says_so_and_keeps_what_happened() -> None:
 
 
 def test_the_first_that_is_refused_is_refused_with_its_own_error() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.fail(END, an_error("Throttling"))
     with pytest.raises(Throttled):
         world.group.delete(world.refs(0, 1))
@@ -241,7 +241,7 @@ def test_the_first_that_is_refused_is_refused_with_its_own_error() -> None:
 
 @pytest.mark.parametrize(("lost_answer", "size"), [(True, 3), (False, 4)])
 def test_after_a_time_out_the_machines_are_asked_for_anew(lost_answer: bool, size: int) -> None:
-    world = World()
+    world = OneAwsGroup()
     world.cloud.fail(END, a_time_out(), lost_answer=lost_answer)
     with pytest.raises(Transient):
         world.group.delete(world.refs(0))
@@ -251,7 +251,7 @@ def test_after_a_time_out_the_machines_are_asked_for_anew(lost_answer: bool, siz
 
 
 def test_a_description_that_is_behind_does_not_bring_ended_machines_back() -> None:
-    world = World()
+    world = OneAwsGroup()
     world.group.delete(world.refs(0))
     world.cloud.machine(world.cloud.ids()[0])["LifecycleState"] = "InService"
     world.later(5)
@@ -261,7 +261,7 @@ def test_a_description_that_is_behind_does_not_bring_ended_machines_back() -> No
 
 
 def test_a_change_during_a_refresh_counts_more_than_what_was_read_before_it() -> None:
-    world = World()
+    world = OneAwsGroup()
     reached, go_on = threading.Event(), threading.Event()
     original = world.cloud.describe_auto_scaling_groups
 
@@ -292,8 +292,8 @@ def test_a_change_during_a_refresh_counts_more_than_what_was_read_before_it() ->
 # Cancelling
 
 
-def a_shortage(size: int = 2, desired: int = 5, least: int = 0) -> World:
-    world = World(size=size, least=least)
+def a_shortage(size: int = 2, desired: int = 5, least: int = 0) -> OneAwsGroup:
+    world = OneAwsGroup(size=size, least=least)
     world.group_data["DesiredCapacity"] = desired
     world.later()
     return world
@@ -335,7 +335,7 @@ def test_a_request_that_was_met_meanwhile_costs_no_machine() -> None:
 @pytest.mark.parametrize(
     "cancel", [lambda w: w.group.decrease_target(1), lambda w: w.group.delete(w.placeholders()[:1])]
 )
-def test_nothing_is_cancelled_while_a_machine_is_on_its_way(cancel: Callable[[World], None]) -> None:
+def test_nothing_is_cancelled_while_a_machine_is_on_its_way(cancel: Callable[[OneAwsGroup], None]) -> None:
     world = a_shortage()
     world.cloud.tried("web", "InProgress")
     with pytest.raises(Transient, match="being started"):
@@ -365,7 +365,7 @@ def test_decrease_target_gives_up_what_is_missing_and_no_more() -> None:
 
 
 def test_machines_being_replaced_are_not_machines_that_are_there() -> None:
-    world = World(size=3)
+    world = OneAwsGroup(size=3)
     world.cloud.machine(world.cloud.ids()[0])["LifecycleState"] = "Terminating"
     world.later()
     assert world.states() == [State.DELETING, State.RUNNING, State.RUNNING, State.CREATING]
@@ -374,6 +374,6 @@ def test_machines_being_replaced_are_not_machines_that_are_there() -> None:
 
 
 def test_a_group_has_the_abilities_that_aws_has() -> None:
-    group = World().group
+    group = OneAwsGroup().group
     assert isinstance(group, GroupOptions)
     assert not isinstance(group, AtomicIncrease | ForceDelete)

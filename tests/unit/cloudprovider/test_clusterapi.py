@@ -21,7 +21,7 @@ from cloudprovider.interface import (
     Transient,
 )
 from tests.fakes import capi
-from tests.unit.cloudprovider.clusterapi_world import World, a_set, node, running, three
+from tests.unit.cloudprovider.clusterapi_world import ClusterApiWorld, a_set, node, running, three
 
 Json = dict[str, Any]
 MIN, MAX = (f"{capi.GROUP}/cluster-api-autoscaler-node-group-{which}-size" for which in ("min", "max"))
@@ -34,7 +34,7 @@ def group_of(annotations: Json, replicas: int | None = 1, kind: str = "MachineSe
 class TestGroups:
     def test_all_three_kinds_are_groups_and_a_set_of_a_deployment_is_not(self) -> None:
         owner = {"kind": "MachineDeployment", "name": "web"}
-        world = World(
+        world = ClusterApiWorld(
             capi.a_group("web"),
             capi.a_scalable("MachineSet", "web-1", 0, {**capi.sized(0, 3), **capi.capacity()}, owner=owner),
             capi.a_group("alone", kind="MachineSet"),
@@ -59,13 +59,13 @@ class TestGroups:
         ],
     )
     def test_sizes_are_annotations(self, annotations: Json, sizes: tuple[int, int] | None) -> None:
-        world = World(group_of(annotations))
+        world = ClusterApiWorld(group_of(annotations))
         assert [(one.min_size, one.max_size) for one in world.provider.groups()] == ([] if sizes is None else [sizes])
 
     def test_a_bad_annotation_costs_its_group_alone_and_is_said_once(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING, "cloudprovider"):
             bad = capi.a_scalable("MachineSet", "bad", 1, capi.sized("x", 2))
-            world = World(bad, a_set())
+            world = ClusterApiWorld(bad, a_set())
             world.refresh()
         assert world.ids == ["MachineSet/default/web"]
         (said,) = caplog.messages
@@ -73,18 +73,18 @@ class TestGroups:
         assert "'x' is not a whole number" in said
 
     def test_without_replicas_what_cannot_grow_from_zero_is_no_group(self) -> None:
-        assert World(group_of(capi.sized(0, 3), 0)).ids == []
-        assert World(group_of({**capi.sized(0, 3), **capi.capacity()}, 0)).ids == ["MachineSet/default/web"]
-        assert World(group_of(capi.sized(0, 3), None)).ids == []
+        assert ClusterApiWorld(group_of(capi.sized(0, 3), 0)).ids == []
+        assert ClusterApiWorld(group_of({**capi.sized(0, 3), **capi.capacity()}, 0)).ids == ["MachineSet/default/web"]
+        assert ClusterApiWorld(group_of(capi.sized(0, 3), None)).ids == []
 
     def test_what_is_paused_is_no_group_and_its_nodes_are_nobodys(self) -> None:
         annotations = {**capi.sized(0, 3), f"{capi.GROUP}/paused": ""}
-        world = World(group_of(annotations), *running("a"))
+        world = ClusterApiWorld(group_of(annotations), *running("a"))
         assert world.ids == []
         assert world.provider.group_of(node("a")) is None
 
     def test_the_target_is_the_replicas(self) -> None:
-        assert World(a_set(4)).group.target_size() == 4
+        assert ClusterApiWorld(a_set(4)).group.target_size() == 4
 
     def test_options_are_annotations(self) -> None:
         prefix = f"{capi.GROUP}/autoscaling-options-"
@@ -97,7 +97,7 @@ class TestGroups:
             "maxnodestartuptime": "30s",
             "ignoredaemonsetsutilization": "true",
         }
-        world = World(group_of({**capi.sized(0, 3), **{prefix + key: value for key, value in given.items()}}))
+        world = ClusterApiWorld(group_of({**capi.sized(0, 3), **{prefix + key: value for key, value in given.items()}}))
         assert world.group.settings() == GroupSettings(
             scale_down_utilization_threshold=0.3,
             scale_down_gpu_utilization_threshold=0.4,
@@ -109,7 +109,7 @@ class TestGroups:
 
     @pytest.mark.parametrize(("key", "value"), [("scaledownutilizationthreshold", "7"), ("scaledownunneededtime", "5")])
     def test_an_option_that_makes_no_sense_keeps_the_flag(self, key: str, value: str) -> None:
-        world = World(group_of({**capi.sized(0, 3), f"{capi.GROUP}/autoscaling-options-{key}": value}))
+        world = ClusterApiWorld(group_of({**capi.sized(0, 3), f"{capi.GROUP}/autoscaling-options-{key}": value}))
         assert world.group.settings() == GroupSettings()
 
 
@@ -134,16 +134,16 @@ class TestDiscovery:
         ],
     )
     def test_specifications_select(self, specs: list[str], expected: str) -> None:
-        world = World(*self.OBJECTS, discovery_specs=specs)
+        world = ClusterApiWorld(*self.OBJECTS, discovery_specs=specs)
         assert [one.rpartition("/")[2] for one in world.ids] == list(expected)
 
     def test_without_a_name_in_the_specification_the_label_tells_the_cluster(self) -> None:
         one = capi.a_scalable("MachineSet", "a", 1, capi.sized(0, 3), labels={f"{capi.GROUP}/cluster-name": "one"})
         del one["spec"]["clusterName"]
-        assert World(one, discovery_specs=["clusterapi:clusterName=one"]).ids == ["MachineSet/default/a"]
+        assert ClusterApiWorld(one, discovery_specs=["clusterapi:clusterName=one"]).ids == ["MachineSet/default/a"]
 
     def test_every_namespace_that_is_named_is_looked_in_and_no_other(self) -> None:
-        world = World(*self.OBJECTS, discovery_specs=["clusterapi:namespace=x", "clusterapi:namespace=y"])
+        world = ClusterApiWorld(*self.OBJECTS, discovery_specs=["clusterapi:namespace=x", "clusterapi:namespace=y"])
         assert len(world.ids) == 3
         assert world.api.calls.count("list machines") == 2
 
@@ -151,7 +151,7 @@ class TestDiscovery:
         specs = ["asg:tag=x", "clusterapi", "clusterapi:a", "clusterapi:a=1,a=2"]
         environment = {"CAPI_SCALE_ZERO_DEFAULT_ARCH": "vax"}
         with pytest.raises(Misconfigured) as caught:
-            World(discovery_specs=specs, environment=environment)
+            ClusterApiWorld(discovery_specs=specs, environment=environment)
         lines = str(caught.value).splitlines()
         assert len(lines) == 5
         assert all("node-group-auto-discovery" in line for line in lines[:4])
@@ -191,9 +191,9 @@ class TestManagementCluster:
         with pytest.raises(Misconfigured, match=r"does not serve cluster\.x-k8s\.io: is Cluster API installed"):
             clusterapi.create(ProviderContext(object_api=MemoryObjectApi({})))
         with pytest.raises(Misconfigured, match=r"does not serve cluster\.x-k8s\.io/v9"):
-            World(environment={"CAPI_VERSION": "v9"})
+            ClusterApiWorld(environment={"CAPI_VERSION": "v9"})
         with pytest.raises(Misconfigured, match=r"does not serve example\.org"):
-            World(environment={"CAPI_GROUP": "example.org"})
+            ClusterApiWorld(environment={"CAPI_GROUP": "example.org"})
 
     @pytest.mark.parametrize(
         ("error", "expected"),
@@ -249,7 +249,7 @@ class TestRefresh:
     def test_only_the_machines_of_the_clusters_in_question_are_listed(self) -> None:
         (other,) = running("b")
         other["metadata"]["labels"] = {f"{capi.GROUP}/cluster-name": "two"}
-        world = World(a_set(), *running("a"), other, discovery_specs=["clusterapi:clusterName=one"])
+        world = ClusterApiWorld(a_set(), *running("a"), other, discovery_specs=["clusterapi:clusterName=one"])
         assert list(world.instances()) == ["docker:////a"]
 
     def test_what_fails_leaves_everything_as_it_was(self) -> None:
@@ -306,7 +306,7 @@ class TestMachines:
         ],
     )
     def test_are_instances(self, machine: Json, instance: tuple[str, State, str | None]) -> None:
-        world = World(a_set(1), machine)
+        world = ClusterApiWorld(a_set(1), machine)
         provider_id, state, error = instance
         assert world.instances() == {provider_id: (state, error)}
         assert world.provider.group_of(NodeRef(provider_id, provider_id)) == "MachineSet/default/web"
@@ -317,12 +317,12 @@ class TestMachines:
         machine = capi.a_machine("m", "web", phase="Failed")
         said = {"failureMessage": "why"}
         machine["status"] = {"phase": "Failed", **({"deprecated": {"v1beta1": said}} if deprecated else said)}
-        (instance,) = World(a_set(1), machine).group.instances()
+        (instance,) = ClusterApiWorld(a_set(1), machine).group.instances()
         assert instance.error is not None
         assert instance.error.message == "the Machine cannot be provisioned: why"
 
     def test_one_without_an_id_has_that_of_its_node_once_it_was_seen(self) -> None:
-        world = World(a_set(1), capi.a_machine("m", "web", node="n"))
+        world = ClusterApiWorld(a_set(1), capi.a_machine("m", "web", node="n"))
         assert list(world.instances()) == ["pending-machine-default_m"]
         keys = {f"{capi.GROUP}/machine": "m", f"{capi.GROUP}/cluster-namespace": "default"}
         seen = NodeRef("n", "openstack:///1", {"pool": "web"}, keys)
@@ -334,7 +334,9 @@ class TestMachines:
     def test_a_deployment_has_those_of_all_its_sets(self) -> None:
         owner = {"kind": "MachineDeployment", "name": "web"}
         sets = [capi.a_scalable("MachineSet", name, 1, owner=owner) for name in ("old", "new")]
-        world = World(capi.a_group("web", replicas=2), *sets, *running("a", owner="old"), *running("b", owner="new"))
+        world = ClusterApiWorld(
+            capi.a_group("web", replicas=2), *sets, *running("a", owner="old"), *running("b", owner="new")
+        )
         assert list(world.instances()) == ["docker:////a", "docker:////b"]
         assert world.provider.group_of(node("b")) == "MachineDeployment/default/web"
 
@@ -342,7 +344,7 @@ class TestMachines:
         pool = capi.a_group("web", replicas=3, kind="MachinePool")
         pool["spec"]["providerIDList"] = ["docker:////a", "docker:////b"]
         machines = [*running("a", kind="MachinePool", deleting=True), capi.a_machine("c", "web", kind="MachinePool")]
-        world = World(pool, *machines)
+        world = ClusterApiWorld(pool, *machines)
         assert world.instances() == {
             "docker:////a": (State.DELETING, None),
             "docker:////b": (State.RUNNING, None),
@@ -353,7 +355,7 @@ class TestMachines:
 
 class TestNodes:
     def test_are_known_by_annotation_then_by_id(self) -> None:
-        world = World(a_set(2), *running("a"))
+        world = ClusterApiWorld(a_set(2), *running("a"))
         keys = {f"{capi.GROUP}/machine": "a", f"{capi.GROUP}/cluster-namespace": "default"}
         for ref in (
             NodeRef("x", "", annotations=keys),
@@ -373,14 +375,14 @@ class TestNodes:
         ],
     )
     def test_of_nobody(self, ref: NodeRef) -> None:
-        world = World(a_set(1), *running("a"))
+        world = ClusterApiWorld(a_set(1), *running("a"))
         assert world.provider.group_of(ref) is None
         assert not world.provider.has_instance(ref)
 
     def test_an_end_that_two_ids_share_tells_nothing(self) -> None:
         first, second = running("a", "b")
         first["spec"]["providerID"], second["spec"]["providerID"] = "gce://p/zone-1/x", "gce://p/zone-2/x"
-        world = World(a_set(2), first, second)
+        world = ClusterApiWorld(a_set(2), first, second)
         assert world.provider.group_of(NodeRef("n", "x")) is None
         assert world.provider.group_of(NodeRef("n", "gce://p/zone-2/x")) == "MachineSet/default/web"
 
@@ -388,19 +390,19 @@ class TestNodes:
         prefix = "azure:///subscriptions/s/virtualMachineScaleSets"
         (machine,) = running("a")
         machine["spec"]["providerID"] = f"{prefix}/blue/virtualMachines/0"
-        world = World(a_set(1), machine)
+        world = ClusterApiWorld(a_set(1), machine)
         assert world.provider.group_of(NodeRef("n", f"{prefix}/green/virtualMachines/0")) is None
         assert world.provider.group_of(NodeRef("n", f"{prefix}/blue/virtualMachines/0")) is not None
 
 
 class TestRollingOut:
-    def world(self, **old: Any) -> World:
+    def world(self, **old: Any) -> ClusterApiWorld:
         owner = {"kind": "MachineDeployment", "name": "web"}
         revision = "machinedeployment.clusters.x-k8s.io/revision"
         fresh = capi.a_scalable("MachineSet", "new", 2, {revision: "10"}, owner=owner)
         stale = capi.a_scalable("MachineSet", "old", old.get("replicas", 0), {revision: "9"}, owner=owner)
         stale["status"] = {"replicas": old.get("present", 0)}
-        return World(capi.a_group("web", replicas=2), stale, fresh, *running("a", "b", owner="new"))
+        return ClusterApiWorld(capi.a_group("web", replicas=2), stale, fresh, *running("a", "b", owner="new"))
 
     @pytest.mark.parametrize("old", [{"replicas": 1}, {"present": 1}], ids=["asked for", "still there"])
     def test_a_deployment_with_old_machines_is_not_scaled_down(self, old: Json) -> None:

@@ -4,14 +4,14 @@ import pytest
 
 from cloudprovider.interface import Conflict, NodeRef, NotFound, ProviderError, State, Transient
 from tests.fakes import capi
-from tests.unit.cloudprovider.clusterapi_world import NOW_TEXT, World, a_set, node, running, three
+from tests.unit.cloudprovider.clusterapi_world import NOW_TEXT, ClusterApiWorld, a_set, node, running, three
 
 SCALE = f"set scale {capi.SETS}"
 READ = f"get scale {capi.SETS}"
 MARK = f"update {capi.MACHINES}"
 
 
-def writes(world: World) -> list[str]:
+def writes(world: ClusterApiWorld) -> list[str]:
     return [call for call in world.api.calls if not call.startswith(("list", "get", "kinds"))]
 
 
@@ -142,7 +142,7 @@ class TestDelete:
         assert (writes(world), world.replicas(), world.marks()) == ([], 3, {})
 
     def test_a_node_of_another_group_is_a_stranger(self) -> None:
-        world = World(a_set(2), capi.a_group("other", 0, 3, 1, "MachineSet"), *running("a", "b"))
+        world = ClusterApiWorld(a_set(2), capi.a_group("other", 0, 3, 1, "MachineSet"), *running("a", "b"))
         other = next(one for one in world.provider.groups() if one.id.endswith("other"))
         with pytest.raises(ProviderError, match="not one of this group's"):
             other.delete([node("a")])
@@ -160,7 +160,7 @@ class TestDelete:
         assert (world.replicas(), list(world.marks())) == (2, ["a"])
 
     def test_what_is_going_already_is_not_counted_twice(self) -> None:
-        world = World(a_set(2), *running("a", deleting=True), *running("b", "c"))
+        world = ClusterApiWorld(a_set(2), *running("a", deleting=True), *running("b", "c"))
         world.group.delete([node("a")])
         assert writes(world) == []
         world.group.delete([node("a"), node("b"), node("b")])
@@ -186,25 +186,25 @@ class TestDelete:
         assert (world.replicas(), list(world.marks())) == (2, ["a"])
 
     def test_nor_does_asking_again_after_a_restart(self) -> None:
-        world = World(a_set(2), *running("a", mark="2026-01-05T11:59:00Z"), *running("b", "c"))
+        world = ClusterApiWorld(a_set(2), *running("a", mark="2026-01-05T11:59:00Z"), *running("b", "c"))
         assert world.instances()["docker:////a"] == (State.DELETING, None)
         world.group.delete([node("a")])
         assert (world.replicas(), writes(world)) == (2, [])
 
     def test_a_deletion_that_a_restart_cut_short_is_finished_when_asked_again(self) -> None:
-        world = World(a_set(3), *running("a", mark="2026-01-05T11:59:00Z"), *running("b", "c"))
+        world = ClusterApiWorld(a_set(3), *running("a", mark="2026-01-05T11:59:00Z"), *running("b", "c"))
         assert world.instances()["docker:////a"] == (State.RUNNING, None)
         world.group.delete([node("a")])
         assert (world.replicas(), list(world.marks())) == (2, ["a"])
 
     @pytest.mark.parametrize("mark", ["2026-01-05T11:59:00Z", "2026-01-05 11:59:00.1 +0000 UTC m=+12.3"])
     def test_what_such_a_one_marked_is_spared_when_others_go(self, mark: str) -> None:
-        world = World(a_set(3), *running("a", mark=mark), *running("b", "c"))
+        world = ClusterApiWorld(a_set(3), *running("a", mark=mark), *running("b", "c"))
         world.group.delete([node("b")])
         assert (world.replicas(), list(world.marks())) == (2, ["b"])
 
     def test_what_people_marked_stays_marked(self) -> None:
-        world = World(a_set(3), *running("a", mark="yes"), *running("b", "c"))
+        world = ClusterApiWorld(a_set(3), *running("a", mark="yes"), *running("b", "c"))
         world.group.delete([node("b")])
         assert list(world.marks()) == ["a", "b"]
 
@@ -286,12 +286,12 @@ class TestDelete:
 
 class TestDecrease:
     def test_gives_up_what_was_not_made_yet(self) -> None:
-        world = World(a_set(4), *running("a", "b"))
+        world = ClusterApiWorld(a_set(4), *running("a", "b"))
         world.group.decrease_target(2)
         assert (world.replicas(), world.marks(), world.group.target_size()) == (2, {}, 2)
 
     def test_never_goes_below_what_exists(self) -> None:
-        world = World(a_set(4), *running("a", "b"), capi.a_machine("c", "web", provider_id="docker:////c"))
+        world = ClusterApiWorld(a_set(4), *running("a", "b"), capi.a_machine("c", "web", provider_id="docker:////c"))
         with pytest.raises(ProviderError, match="4 - 2 is below the 3 machines that exist"):
             world.group.decrease_target(2)
         assert (world.replicas(), writes(world)) == (4, [])
@@ -299,18 +299,18 @@ class TestDecrease:
     def test_marks_machines_that_have_not_come_so_that_they_go(self) -> None:
         """Unmarked, an unhealthy machine with a node is as likely to go."""
         pending = [capi.a_machine(name, "web") for name in ("x", "y")]
-        world = World(a_set(4), *running("a"), *pending)
+        world = ClusterApiWorld(a_set(4), *running("a"), *pending)
         world.group.decrease_target(2)
         assert (world.replicas(), list(world.marks())) == (2, ["y"])
 
     def test_looks_whether_they_have_come_meanwhile(self) -> None:
-        world = World(a_set(2), *running("a"), capi.a_machine("x", "web"))
+        world = ClusterApiWorld(a_set(2), *running("a"), capi.a_machine("x", "web"))
         world.api.put(capi.MACHINES, {**world.get(capi.MACHINES, "x"), **running("x")[0]})
         with pytest.raises(ProviderError, match="below the 2 machines"):
             world.group.decrease_target(1)
 
     def test_those_on_their_way_out_are_not_counted(self) -> None:
-        world = World(a_set(2), *running("a"), *running("b", deleting=True))
+        world = ClusterApiWorld(a_set(2), *running("a"), *running("b", deleting=True))
         world.group.decrease_target(1)
         assert world.replicas() == 1
 
@@ -323,10 +323,10 @@ class TestDecrease:
 class TestPools:
     """MachinePools whose machines have no Machines: the cloud chooses what goes."""
 
-    def world(self, replicas: int = 3) -> World:
+    def world(self, replicas: int = 3) -> ClusterApiWorld:
         pool = capi.a_group("web", 0, 6, replicas, "MachinePool")
         pool["spec"]["providerIDList"] = [f"docker:////{name}" for name in "abc"]
-        return World(pool)
+        return ClusterApiWorld(pool)
 
     def test_only_the_replicas_are_lowered(self) -> None:
         world = self.world()
@@ -358,7 +358,7 @@ class TestPools:
     def test_with_machines_they_are_marked(self) -> None:
         pool = capi.a_group("web", 0, 6, 2, "MachinePool")
         pool["spec"]["providerIDList"] = ["docker:////a", "docker:////b"]
-        world = World(pool, *running("a", "b", kind="MachinePool"))
+        world = ClusterApiWorld(pool, *running("a", "b", kind="MachinePool"))
         world.group.delete([node("b")])
         assert (world.replicas(capi.POOLS), list(world.marks())) == (1, ["b"])
 

@@ -7,18 +7,20 @@ import pytest
 
 from cloudprovider.interface import NodeTemplate, ProviderError, TaintSpec, Transient
 from tests.fakes import capi
-from tests.unit.cloudprovider.clusterapi_world import NOW, World, node, running
+from tests.unit.cloudprovider.clusterapi_world import NOW, ClusterApiWorld, node, running
 
 Json = dict[str, Any]
 LISTED = f"list {capi.TEMPLATES}"
 REF = {"apiGroup": capi.INFRASTRUCTURE, "kind": "DockerMachineTemplate", "name": "small"}
 
 
-def world_of(annotations: Json | None = None, spec: Json | None = None, *objects: Json, **context: Any) -> World:
+def world_of(
+    annotations: Json | None = None, spec: Json | None = None, *objects: Json, **context: Any
+) -> ClusterApiWorld:
     """Return a world with a MachineSet of one running Machine."""
     template = {"metadata": {"labels": (spec or {}).pop("labels", {})}, "spec": spec or {}}
     one = capi.a_scalable("MachineSet", "web", 1, {**capi.sized(0, 3), **(annotations or {})}, template=template)
-    return World(one, *running("a"), *objects, **context)
+    return ClusterApiWorld(one, *running("a"), *objects, **context)
 
 
 def template_of(*args: Any, **context: Any) -> NodeTemplate:
@@ -91,15 +93,15 @@ class TestCapacity:
 
     def test_lets_a_group_grow_from_zero(self) -> None:
         one = capi.a_scalable("MachineSet", "web", 0, capi.sized(0, 3), template={"spec": {"infrastructureRef": REF}})
-        assert World(one).ids == []
-        assert World(one, SMALL).ids == ["MachineSet/default/web"]
+        assert ClusterApiWorld(one).ids == []
+        assert ClusterApiWorld(one, SMALL).ids == ["MachineSet/default/web"]
 
 
 class TestMachineTemplates:
     def test_are_listed_once_for_all_groups(self) -> None:
         spec = {"spec": {"infrastructureRef": REF}}
         groups = [capi.a_scalable("MachineSet", name, 0, capi.sized(0, 3), template=spec) for name in ("a", "b")]
-        world = World(*groups, SMALL)
+        world = ClusterApiWorld(*groups, SMALL)
         for _ in range(2):
             world.refresh()
             assert world.api.calls.count(LISTED) == 1
@@ -187,7 +189,7 @@ class TestLabels:
 
     def test_nodes_tell_what_they_agree_on(self) -> None:
         zone, region = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-        world = World(capi.a_group("web", replicas=2, kind="MachineSet"), *running("a", "b"))
+        world = ClusterApiWorld(capi.a_group("web", replicas=2, kind="MachineSet"), *running("a", "b"))
         world.provider.group_of(node("a", **{zone: "1", region: "r"}))
         world.provider.group_of(node("b", **{zone: "2", region: "r"}))
         world.refresh()
@@ -196,7 +198,7 @@ class TestLabels:
         assert (template.labels.get(zone), template.labels.get(region)) == (None, "r")
 
     def test_nodes_that_are_gone_tell_nothing(self) -> None:
-        world = World(capi.a_group("web", replicas=1, kind="MachineSet"), *running("a"))
+        world = ClusterApiWorld(capi.a_group("web", replicas=1, kind="MachineSet"), *running("a"))
         world.provider.group_of(node("a", **{"topology.kubernetes.io/region": "r"}))
         world.api.remove(capi.MACHINES, "default", "a")
         world.refresh()

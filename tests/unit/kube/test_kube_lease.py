@@ -101,7 +101,7 @@ class Replica:
         return self.election.may_write(self.clock.now(), 0.0)
 
 
-class World:
+class TwoReplicas:
     def __init__(self) -> None:
         self.clock = VirtualClock(wall=1_700_000_000, mono=100)
         self.leases = FakeLeases(self.clock)
@@ -126,8 +126,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    made = World()
+def world() -> TwoReplicas:
+    made = TwoReplicas()
     made.a.run_due()
     made.run(5)
     assert made.a.may_write()
@@ -135,7 +135,7 @@ def world() -> World:
 
 
 def test_the_first_to_come_leads_with_the_usual_record() -> None:
-    world = World()
+    world = TwoReplicas()
     world.a.run_due()
     assert world.a.state.phase is LeasePhase.LEADING
     assert world.leases.spec == ElectionSpec(
@@ -150,7 +150,7 @@ def test_the_first_to_come_leads_with_the_usual_record() -> None:
     assert world.leases.stored.metadata["namespace"] == "kube-system"
 
 
-def test_the_leader_renews_every_two_seconds_in_one_call(world: World) -> None:
+def test_the_leader_renews_every_two_seconds_in_one_call(world: TwoReplicas) -> None:
     world.leases.calls.clear()
     acquired = world.leases.spec.acquire_time
     before = world.leases.version
@@ -162,21 +162,21 @@ def test_the_leader_renews_every_two_seconds_in_one_call(world: World) -> None:
     assert world.leases.spec.lease_transitions == 0
 
 
-def test_the_other_one_never_leads_while_the_leader_renews(world: World) -> None:
+def test_the_other_one_never_leads_while_the_leader_renews(world: TwoReplicas) -> None:
     world.run(300)
     assert world.a.may_write()
     assert world.b.election.holder == "a"
     assert not world.b.election.is_leading
 
 
-def test_a_dead_leader_is_followed_within_lease_and_retry(world: World) -> None:
+def test_a_dead_leader_is_followed_within_lease_and_retry(world: TwoReplicas) -> None:
     world.a.frozen = True
     assert 10 < world.seconds_until_b_leads() <= 15 + 2 * 1.2 + 2.1
     assert world.leases.spec.holder_identity == "b"
     assert world.leases.spec.lease_transitions == 1
 
 
-def test_a_clean_release_hands_over_within_a_retry(world: World) -> None:
+def test_a_clean_release_hands_over_within_a_retry(world: TwoReplicas) -> None:
     world.a.election.release()
     assert not world.a.may_write()
     assert world.leases.spec.holder_identity == ""
@@ -186,7 +186,7 @@ def test_a_clean_release_hands_over_within_a_retry(world: World) -> None:
     assert world.leases.spec.lease_transitions == 1
 
 
-def test_a_frozen_leader_cannot_write_under_its_successor(world: World) -> None:
+def test_a_frozen_leader_cannot_write_under_its_successor(world: TwoReplicas) -> None:
     world.a.frozen = True
     world.run(40)
     assert world.b.may_write()
@@ -203,20 +203,20 @@ def test_a_frozen_leader_cannot_write_under_its_successor(world: World) -> None:
     assert world.b.may_write()
 
 
-def test_a_suspended_machine_is_told_by_its_wall_clock(world: World) -> None:
+def test_a_suspended_machine_is_told_by_its_wall_clock(world: TwoReplicas) -> None:
     now = world.clock.now()
     asleep = Instant(now.wall + 3600, now.mono + 0.1)
     assert world.a.election.may_write(now, 1.0)
     assert not world.a.election.may_write(asleep, 1.0)
 
 
-def test_a_wall_clock_set_back_does_not_stretch_the_lease(world: World) -> None:
+def test_a_wall_clock_set_back_does_not_stretch_the_lease(world: TwoReplicas) -> None:
     now = world.clock.now()
     assert not world.a.election.may_write(Instant(now.wall - 3600, now.mono + 20), 0.0)
 
 
 def test_the_lease_is_counted_from_the_sending() -> None:
-    world = World()
+    world = TwoReplicas()
     world.leases.takes_s = 4.0
     world.a.election.tick()  # reads, four seconds
     sent = world.clock.now()
@@ -234,7 +234,7 @@ def test_the_lease_is_counted_from_the_sending() -> None:
         pytest.param(Conflict("changed"), id="endless conflicts"),
     ],
 )
-def test_a_leader_that_cannot_renew_gives_up_at_the_deadline(world: World, fault: AutoscalerError) -> None:
+def test_a_leader_that_cannot_renew_gives_up_at_the_deadline(world: TwoReplicas, fault: AutoscalerError) -> None:
     world.b.frozen = True
     renewed = world.clock.now().mono
     world.leases.fault = fault
@@ -250,7 +250,7 @@ def test_a_leader_that_cannot_renew_gives_up_at_the_deadline(world: World, fault
     assert calls_in_vain < 30, "and does not hammer the server meanwhile"
 
 
-def test_no_request_may_outlive_the_deadline(world: World) -> None:
+def test_no_request_may_outlive_the_deadline(world: TwoReplicas) -> None:
     world.b.frozen = True
     world.leases.fault = RetryLater("slow")
     world.leases.takes_s = 1.5
@@ -266,7 +266,7 @@ def test_no_request_may_outlive_the_deadline(world: World) -> None:
     assert all(at + timeout <= renew_by + 1e-6 and 0 < timeout <= 5 for at, timeout in starts)
 
 
-def test_a_short_outage_is_survived(world: World) -> None:
+def test_a_short_outage_is_survived(world: TwoReplicas) -> None:
     world.leases.fault = RetryLater("etcd leader election")
     world.run(6)
     world.leases.fault = None
@@ -275,7 +275,7 @@ def test_a_short_outage_is_survived(world: World) -> None:
     assert world.leases.spec.lease_transitions == 0
 
 
-def test_a_renewal_whose_answer_is_lost_is_recognised_as_our_own(world: World) -> None:
+def test_a_renewal_whose_answer_is_lost_is_recognised_as_our_own(world: TwoReplicas) -> None:
     world.leases.lose_answers = True
     world.run(3)
     world.leases.lose_answers = False
@@ -285,7 +285,7 @@ def test_a_renewal_whose_answer_is_lost_is_recognised_as_our_own(world: World) -
 
 
 def test_an_acquisition_whose_answer_is_lost_is_recognised_as_our_own() -> None:
-    world = World()
+    world = TwoReplicas()
     world.b.frozen = True
     world.leases.lose_answers = True
     world.run(1)
@@ -296,7 +296,7 @@ def test_an_acquisition_whose_answer_is_lost_is_recognised_as_our_own() -> None:
     assert world.leases.spec.lease_transitions == 0
 
 
-def test_a_leader_that_finds_another_holder_stops_at_once(world: World) -> None:
+def test_a_leader_that_finds_another_holder_stops_at_once(world: TwoReplicas) -> None:
     assert world.leases.stored is not None
     usurped = msgspec.structs.replace(world.leases.spec, holder_identity="usurper")
     world.leases._store(msgspec.structs.replace(world.leases.stored, spec=usurped))
@@ -305,7 +305,7 @@ def test_a_leader_that_finds_another_holder_stops_at_once(world: World) -> None:
     assert world.leases.spec.holder_identity == "usurper"
 
 
-def test_a_deleted_lease_does_not_make_two_leaders(world: World) -> None:
+def test_a_deleted_lease_does_not_make_two_leaders(world: TwoReplicas) -> None:
     world.leases.delete()
     world.run(60)  # which asserts that never both may write
     assert world.a.may_write()
@@ -313,14 +313,14 @@ def test_a_deleted_lease_does_not_make_two_leaders(world: World) -> None:
 
 
 def test_of_two_that_start_together_one_leads() -> None:
-    world = World()
+    world = TwoReplicas()
     world.a.election.tick()
     world.b.election.tick()  # both have seen that there is no lease
     world.run(30)
     assert world.a.may_write() is not world.b.may_write()
 
 
-def test_a_holders_longer_lease_is_respected(world: World) -> None:
+def test_a_holders_longer_lease_is_respected(world: TwoReplicas) -> None:
     world.a.frozen = True
     assert world.leases.stored is not None
     longer = msgspec.structs.replace(world.leases.spec, lease_duration_seconds=60)
@@ -329,14 +329,14 @@ def test_a_holders_longer_lease_is_respected(world: World) -> None:
 
 
 def test_a_holders_clock_is_not_compared_with_ours() -> None:
-    world = World()
+    world = TwoReplicas()
     ancient = ElectionSpec(holder_identity="z", lease_duration_seconds=15, renew_time="1999-01-01T00:00:00.000000Z")
     world.leases._store(ElectionLease.fresh("kube-system", "cluster-autoscaler", ancient))
     world.a.frozen = True
     assert world.seconds_until_b_leads() >= 15
 
 
-def test_what_others_wrote_beside_the_spec_survives(world: World) -> None:
+def test_what_others_wrote_beside_the_spec_survives(world: TwoReplicas) -> None:
     assert world.leases.stored is not None
     labelled = world.leases.stored.metadata | {"labels": {"team": "x"}}
     world.leases._store(msgspec.structs.replace(world.leases.stored, metadata=labelled))
@@ -345,7 +345,7 @@ def test_what_others_wrote_beside_the_spec_survives(world: World) -> None:
     assert world.leases.stored.metadata["labels"] == {"team": "x"}
 
 
-def test_releasing_what_we_do_not_hold_writes_nothing(world: World) -> None:
+def test_releasing_what_we_do_not_hold_writes_nothing(world: TwoReplicas) -> None:
     version = world.leases.version
     world.b.election.release()
     assert world.leases.version == version
@@ -353,14 +353,14 @@ def test_releasing_what_we_do_not_hold_writes_nothing(world: World) -> None:
     assert world.b.election.tick() is None
 
 
-def test_a_release_that_fails_still_ends_all_writing(world: World) -> None:
+def test_a_release_that_fails_still_ends_all_writing(world: TwoReplicas) -> None:
     world.leases.fault = RetryLater("away")
     world.a.election.release()
     assert not world.a.may_write()
     assert world.a.election.tick() is None
 
 
-def test_release_is_guarded_by_the_version(world: World) -> None:
+def test_release_is_guarded_by_the_version(world: TwoReplicas) -> None:
     step = world.a.state.release(world.clock.now())
     assert isinstance(step, LeaseWrite)
     assert world.leases.stored is not None

@@ -29,12 +29,21 @@ from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 from autoscaler.stopwatch import stopped
-from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.interface import CloudProvider, GroupSettings, NodeTemplate
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec
 from tests.builders import a_node, a_pod
 
 NOW = 1_785_578_400.0
+STEP_S = 15.0
+
+
+MakeNode = Callable[[str, float], Node]
+"""Makes the node of a machine: its name, and the Unix second at which it registers."""
+
+
+def a_plain_node(name: str, now: float) -> Node:
+    return a_node(name, created=now)
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -120,7 +129,11 @@ class Writes(MemoryWrites):
 
 
 class LoopWorld:
-    """The loop with everything around it. Removals begin and stay so unless somebody drives the executor."""
+    """The loop with everything around it. Removals begin and stay so unless somebody drives the executor.
+
+    `cloud` stands between the loop and the cloud in memory; another `provider` takes its place. `make_node` makes the
+    nodes of machines that boot.
+    """
 
     def __init__(
         self,
@@ -131,6 +144,9 @@ class LoopWorld:
         companions: Companions = Companions(),  # noqa: B008
         remote: RemoteExpander | None = None,
         limits: Stopwatch = stopped,
+        cloud: Callable[[StaticCloud], RecordedCloud] = recorded,
+        provider: CloudProvider | None = None,
+        make_node: MakeNode = a_plain_node,
     ) -> None:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
@@ -142,7 +158,7 @@ class LoopWorld:
         )
         spec = CloudSpec(groups=groups, machines=machines)
         self.static: StaticCloud = open_cloud(spec, now=lambda: self.clock.now().wall)
-        self.cloud: RecordedCloud = self.recorded(self.static)
+        self.cloud = cloud(self.static)
         self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
         self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
         for node, _ in nodes:
@@ -151,7 +167,7 @@ class LoopWorld:
         self.writes = Writes(self.cluster, self.clock)
         around = self.around = Environment(
             source=self,
-            provider=self.cloud,
+            provider=provider or self.cloud,
             writes=self.writes,
             fresh=MemoryReader(self.cluster, self.related),
             events=self,
@@ -164,15 +180,13 @@ class LoopWorld:
             limits=limits,
         )
         self._config = config
+        self._make_node = make_node
+        self.reports: list[PassReport] = []
         self.autoscaler = build_autoscaler(config, around, PodInterner())
         # As if a pass had seen the groups before: whatever is missing is nothing new.
         targets = {group.id: group.target_size() for group in self.static.groups()}
         registry = replace(self.remembered.registry, targets=targets)
         self.autoscaler.memory = replace(self.remembered, registry=registry)
-
-    def recorded(self, static: StaticCloud) -> RecordedCloud:
-        """Return the cloud as the loop sees it."""
-        return recorded(static)
 
     def restart(self) -> None:
         """Let another process take over: it remembers nothing."""
@@ -214,14 +228,14 @@ class LoopWorld:
         assert self.autoscaler.memory is not None
         return self.autoscaler.memory
 
-    def boot(self, *, ready: bool = True) -> list[Node]:
+    def boot(self) -> list[Node]:
         """Let every machine that runs and has no node register; return the new nodes."""
         known = {node.provider_id for node in self.cluster.nodes.values()}
         born = []
         for machine in self.static.machines():
             if machine.state == "running" and machine.provider_id not in known:
-                fresh = a_node(machine.name, ready=ready, created=self.clock.now().wall)
-                born.append(msgspec.structs.replace(fresh, provider_id=machine.provider_id))
+                fresh = self._make_node(machine.name, self.clock.now().wall)
+                born.append(replace(fresh, provider_id=machine.provider_id))
         for node in born:
             self.cluster.put_node(node)
         return born
@@ -229,7 +243,27 @@ class LoopWorld:
     def run(self, after_s: float = 0.0) -> PassReport:
         """Run a pass, so many seconds from now."""
         self.clock.advance(after_s)
-        return self.autoscaler.run_once(self.clock.now())
+        self.reports.append(self.autoscaler.run_once(self.clock.now()))
+        return self.reports[-1]
+
+    def step(self) -> PassReport:
+        """Run a pass, and let `STEP_S` seconds go by: removals go on, machines become nodes, nodes go with machines."""
+        report = self.run()
+        self.drive(STEP_S)
+        machines = {machine.provider_id for machine in self.static.machines() if machine.state != "deleting"}
+        self.cluster.remove_nodes(
+            [node.name for node in self.cluster.nodes.values() if node.provider_id not in machines]
+        )
+        self.boot()
+        return report
+
+    def live(self, seconds: float) -> list[PassReport]:
+        """Let so much time go by, at least a step; return the reports of its passes."""
+        return [self.step() for _ in range(max(1, int(seconds / STEP_S)))]
+
+    def bought(self) -> int:
+        """How many machines were asked for."""
+        return sum(delta for verb, _, delta in self.calls if verb == "increase")
 
     @property
     def calls(self) -> list[tuple[str, str, int]]:

@@ -20,7 +20,6 @@ from tests.builders import a_node, a_pod
 from tests.unit.loop.loop_world import NOW, LoopWorld
 
 DAY_S = 86_400.0
-STEP_S = 15.0
 
 
 def options(*, rules: Any = None, unneeded_s: float = 600.0, **replacement: Any) -> Config:
@@ -58,22 +57,10 @@ class ReplacingWorld(LoopWorld):
         self.submit(*pods)
         self._born = 0
         self._wanted = {pod.key: pod for pod in pods}
-        self.reports: list[PassReport] = []
-
-    def pass_for(self, seconds: float) -> list[PassReport]:
-        """Let so much time go by; return the reports of its passes."""
-        count = max(1, int(seconds / STEP_S))
-        return [self.step() for _ in range(count)]
 
     def step(self) -> PassReport:
-        """One pass, and 15 seconds of what follows from it."""
-        report = self.autoscaler.run_once(self.clock.now())
-        self.reports.append(report)
-        self.executor.run_until(self.clock.now().mono + STEP_S)
-        machines = {machine.provider_id for machine in self.static.machines() if machine.state != "deleting"}
-        gone = [node.name for node in self.cluster.nodes.values() if node.provider_id not in machines]
-        self.cluster.remove_nodes(gone)
-        self.boot()
+        """One pass, 15 seconds of what follows from it, and then pods come again and are scheduled."""
+        report = super().step()
         self._recreate()
         self._schedule()
         return report
@@ -125,7 +112,3 @@ class ReplacingWorld(LoopWorld):
                 if not seen or seen[-1] is not one.stage:
                     seen.append(one.stage)
         return seen
-
-    def bought(self) -> int:
-        """How many machines were asked for."""
-        return sum(delta for verb, _, delta in self.calls if verb == "increase")

@@ -47,11 +47,11 @@ def test_nodes_on_their_way_are_not_asked_for_twice() -> None:
 
 
 def test_a_node_that_registered_but_is_not_ready_stays_counted_once() -> None:
-    world = LoopWorld(a_spec("web", boot_s=30))
+    world = LoopWorld(a_spec("web", boot_s=30), make_node=lambda name, now: a_node(name, ready=False, created=now))
     world.submit(waiting("web"))
     world.run()
     world.clock.advance(30)
-    world.boot(ready=False)
+    world.boot()
     world.submit(waiting("more", cpu="2"))
     world.run(after_s=5)
     assert world.calls == [("increase", "web", 1), ("increase", "web", 1)]

@@ -22,7 +22,7 @@ def one_old_node(**about: object) -> ReplacingWorld:
 
 def test_an_old_node_goes_once_another_has_come_for_its_pods() -> None:
     world = one_old_node()
-    world.pass_for(600)
+    world.live(600)
     assert "old" not in world.nodes
     assert len(world.nodes) == 1
     assert world.unplaced == 0
@@ -37,7 +37,7 @@ def test_an_old_node_goes_once_another_has_come_for_its_pods() -> None:
 
 def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
     world = one_old_node()
-    world.pass_for(60)
+    world.live(60)
     assert "old" in world.nodes
     assert [call for call in world.calls if call[0] == "delete"] == []
     waiting = world.reports[-1].replacements.all[0]
@@ -47,14 +47,14 @@ def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
 
 def test_nothing_is_replaced_unless_it_is_asked_for() -> None:
     world = ReplacingWorld(a_spec("web", boot_s=60), config=options(), nodes=[(old_node(), "web")], pods=[on("old")])
-    world.pass_for(300)
+    world.live(300)
     assert world.calls == []
 
 
 def test_a_group_can_have_an_age_of_its_own() -> None:
     spec = a_spec("web", boot_s=60, settings=GroupSettings(max_node_age_s=DAY_S))
     world = ReplacingWorld(spec, config=options(), nodes=[(old_node(days=2), "web")], pods=[on("old")])
-    world.pass_for(600)
+    world.live(600)
     assert "old" not in world.nodes
 
 
@@ -63,7 +63,7 @@ def test_pods_that_fit_elsewhere_need_no_new_node() -> None:
     world = ReplacingWorld(
         a_spec("web"), config=AGED, nodes=nodes, pods=[on("old", cpu="1"), on("other", "b", cpu="3")]
     )
-    world.pass_for(300)
+    world.live(300)
     assert world.nodes == {"other"}
     assert world.bought() == 0
 
@@ -86,7 +86,7 @@ def test_a_group_at_its_minimum_grows_before_it_shrinks() -> None:
     specs = [a_spec("web", min_size=1, max_size=2, boot_s=60), a_spec("big", cpu="16")]
     nodes = [(old_node(), "web"), (old_node("other", days=1, cpu="16"), "big")]
     world = ReplacingWorld(*specs, config=AGED, nodes=nodes, pods=[on("old"), on("other", "b")])
-    world.pass_for(600)
+    world.live(600)
     assert "old" not in world.nodes
     assert world.static.group("web").target_size() == 1
     assert world.bought() == 1
@@ -96,14 +96,14 @@ def test_a_group_at_minimum_and_maximum_cannot_replace_and_says_so() -> None:
     specs = [a_spec("web", min_size=1, max_size=1, boot_s=60), a_spec("big", cpu="16")]
     nodes = [(old_node(), "web"), (old_node("other", days=1, cpu="16"), "big")]
     world = ReplacingWorld(*specs, config=AGED, nodes=nodes, pods=[on("old"), on("other", "b")])
-    world.pass_for(60)
+    world.live(60)
     assert world.calls == []
     assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.MAX_SIZE
 
 
 def test_a_full_group_leaves_its_node_and_says_why() -> None:
     world = one_old_node(max_size=1)
-    world.pass_for(60)
+    world.live(60)
     assert world.calls == []
     assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.NO_CAPACITY
 
@@ -112,7 +112,7 @@ def test_an_annotation_asks_for_a_replacement() -> None:
     config = options(replace_annotated_nodes=True)
     node = old_node(days=1, annotations={REQUESTED: "true"})
     world = ReplacingWorld(a_spec("web", boot_s=60), config=config, nodes=[(node, "web")], pods=[on("old")])
-    world.pass_for(600)
+    world.live(600)
     assert "old" not in world.nodes
     assert world.unplaced == 0
 
@@ -120,7 +120,7 @@ def test_an_annotation_asks_for_a_replacement() -> None:
 def test_without_its_flag_the_annotation_means_nothing() -> None:
     node = old_node(days=1, annotations={REQUESTED: "true"})
     world = ReplacingWorld(a_spec("web", boot_s=60), config=AGED, nodes=[(node, "web")], pods=[on("old")])
-    world.pass_for(60)
+    world.live(60)
     assert world.calls == []
 
 
@@ -130,7 +130,7 @@ def test_a_request_can_be_withdrawn_until_its_pods_leave() -> None:
     world = ReplacingWorld(a_spec("web", boot_s=60), config=config, nodes=[(node, "web")], pods=[on("old")])
     world.step()
     world.cluster.put_node(msgspec.structs.replace(world.cluster.nodes["old"], annotations={}))
-    world.pass_for(1200)
+    world.live(1200)
     assert world.nodes == {"old"}
     assert world.stages()[-1] is ReplacementStage.ABANDONED
 
@@ -138,7 +138,7 @@ def test_a_request_can_be_withdrawn_until_its_pods_leave() -> None:
 def test_a_blocking_pod_keeps_the_node_and_nothing_is_bought() -> None:
     pods = [on("old"), on("old", "bare", cpu="100m", owner=None)]
     world = ReplacingWorld(a_spec("web", boot_s=60), config=AGED, nodes=[(old_node(), "web")], pods=pods)
-    world.pass_for(120)
+    world.live(120)
     assert world.calls == []
     rest = world.reports[-1].replacements.held["old"]
     assert rest.hold is ReplacementHold.NODE_KEPT
@@ -149,7 +149,7 @@ def test_a_spent_disruption_budget_keeps_the_node_until_it_allows_again() -> Non
     world = ReplacingWorld(
         a_spec("web", boot_s=60), config=AGED, nodes=[(old_node(), "web")], pods=[on("old")], budgets=[a_budget(0)]
     )
-    world.pass_for(120)
+    world.live(120)
     assert world.calls == []
     assert "NotEnoughPdb" in world.reports[-1].replacements.held["old"].detail
 
@@ -157,14 +157,14 @@ def test_a_spent_disruption_budget_keeps_the_node_until_it_allows_again() -> Non
 def test_a_disabled_node_is_not_replaced() -> None:
     node = old_node(annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"})
     world = ReplacingWorld(a_spec("web", boot_s=60), config=AGED, nodes=[(node, "web")], pods=[on("old")])
-    world.pass_for(120)
+    world.live(120)
     assert world.calls == []
 
 
 def test_a_stock_out_leaves_the_node_and_does_not_buy_without_end() -> None:
     fault = CallFault(call=Call.INCREASE, error=FaultKind.OUT_OF_CAPACITY)
     world = one_old_node(call_faults=[fault])
-    world.pass_for(7200)
+    world.live(7200)
     assert world.nodes == {"old"}
     assert world.unplaced == 0
     tries = [call for call in world.cloud.calls if call.verb.value == "increase"]
@@ -173,7 +173,7 @@ def test_a_stock_out_leaves_the_node_and_does_not_buy_without_end() -> None:
 
 def test_machines_that_never_come_are_given_up_and_tried_again_later() -> None:
     world = ReplacingWorld(a_spec("web"), config=AGED, nodes=[(old_node(), "web")], pods=[on("old")])
-    world.pass_for(4 * 3600)
+    world.live(4 * 3600)
     assert world.nodes == {"old"}
     assert world.unplaced == 0
     assert world.bought() <= 6
@@ -184,9 +184,9 @@ def test_machines_that_never_come_are_given_up_and_tried_again_later() -> None:
 @pytest.mark.parametrize("after_s", [15, 30, 60, 75, 90, 105, 120, 150])
 def test_a_restart_in_the_middle_neither_buys_twice_nor_loses_anything(after_s: float) -> None:
     world = one_old_node()
-    world.pass_for(after_s)
+    world.live(after_s)
     world.restart()
-    world.pass_for(900)
+    world.live(900)
     assert "old" not in world.nodes
     assert (world.bought(), len(world.nodes), world.unplaced) == (1, 1, 0)
 
@@ -195,7 +195,7 @@ def test_pending_pods_do_not_count_on_the_room_of_a_replacement() -> None:
     world = one_old_node()
     world.step()
     world._wanted["default/late"] = on("", "late")
-    world.pass_for(1200)
+    world.live(1200)
     assert "old" not in world.nodes
     assert (world.bought(), world.unplaced) == (2, 0)
 
@@ -207,13 +207,13 @@ def test_new_nodes_that_wait_for_pods_are_not_unneeded() -> None:
     world.step()
     blocked = a_budget(0)
     world.related = msgspec.structs.replace(world.related, budgets={blocked.key: blocked})
-    world.pass_for(600)
+    world.live(600)
     assert len(world.nodes) == 2
     assert world.reports[-1].replacements.all[0].hold is ReplacementHold.NODE_KEPT
     new = next(name for name in world.nodes if name != "old")
     assert world.reports[-1].scale_down.unremovable[new].reason is UnremovableReason.REPLACES_OTHERS
     world.related = msgspec.structs.replace(world.related, budgets={})
-    world.pass_for(300)
+    world.live(300)
     assert world.nodes == {new}
 
 
@@ -223,7 +223,7 @@ def test_a_replacement_that_takes_too_long_is_given_up_and_its_new_node_goes() -
     world.step()
     blocked = a_budget(0)
     world.related = msgspec.structs.replace(world.related, budgets={blocked.key: blocked})
-    world.pass_for(1200)
+    world.live(1200)
     assert world.nodes == {"old"}
     assert world.bought() == 1
     assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.TIMED_OUT
@@ -231,7 +231,7 @@ def test_a_replacement_that_takes_too_long_is_given_up_and_its_new_node_goes() -
 
 def test_people_hear_of_every_stage() -> None:
     world = one_old_node()
-    world.pass_for(600)
+    world.live(600)
     told = world.messages("NodeReplacement")
     assert any(str(ReplacementStage.BOUGHT) in text for text in told)
     assert any(str(ReplacementTrigger.EXPIRED) in text for text in told)

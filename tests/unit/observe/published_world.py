@@ -1,6 +1,6 @@
 """A `LoopWorld` behind a real publisher: what its passes leave in the status ConfigMap, on the board and in metrics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -49,16 +49,17 @@ class FaultyStatusMap(ClusterStatusMap):
 class PublishedWorld(LoopWorld):
     """Everything that may be published is. Removals go on where the executor is driven."""
 
-    cloud: CloudWithout
+    cloud: CloudWithout  # it knows no prices
 
     def __init__(
         self,
         *groups: GroupSpec,
         config: Config = Config(),  # noqa: B008  # frozen
         nodes: Sequence[tuple[Node, str]] = (),
+        cloud: Callable[[StaticCloud], CloudWithout] = CloudWithout,
         **more: Any,
     ) -> None:
-        super().__init__(*groups, config=config, nodes=nodes, **more)
+        super().__init__(*groups, config=config, nodes=nodes, cloud=cloud, **more)
         self.metrics = Metrics(per_node_group=True, removal_latency=True, skipped_nodes=True)
         self.board = StatusBoard(ProcessStatus(identity="a", version="1", started_at=NOW))
         health = HealthCheck(StuckLimits(600, 900), self.clock.now())
@@ -67,15 +68,11 @@ class PublishedWorld(LoopWorld):
         self.publisher = Publisher(config, self.board, self.metrics, health, tuple, self.status_map)
         self.publisher.start(self.clock.now())
 
-    def recorded(self, static: StaticCloud) -> RecordedCloud:
-        """Return the cloud as the loop sees it: it knows no prices."""
-        return CloudWithout(static)
-
     def run(self, after_s: float = 0.0) -> PassReport:
         """Run a pass, so many seconds from now, as the daemon does."""
         self.clock.advance(after_s)
         self.publisher.pass_started(self.clock.now())
-        report = self.autoscaler.run_once(self.clock.now())
+        report = super().run()
         self.publisher.pass_ended(report)
         return report
 

@@ -12,7 +12,7 @@ from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.journal_feed import JournalFeed
 
 
-class Stage:
+class PoolFeed:
     """A storage and a feed of its nodes of one pool."""
 
     def __init__(self) -> None:
@@ -34,18 +34,18 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def stage() -> PoolFeed:
+    return PoolFeed()
 
 
-def test_nothing_is_known_before_it_is_pumped(stage: Stage) -> None:
+def test_nothing_is_known_before_it_is_pumped(stage: PoolFeed) -> None:
     stage.add("n1")
     assert (stage.feed.has_synced, stage.feed.wait_synced(9.0)) == (False, {"/api/v1/nodes": "still listing"})
     stage.feed.sync()
     assert (stage.feed.has_synced, stage.feed.wait_synced(9.0), stage.names) == (True, {}, {"n1"})
 
 
-def test_what_enters_or_leaves_the_selection_comes_and_goes(stage: Stage) -> None:
+def test_what_enters_or_leaves_the_selection_comes_and_goes(stage: PoolFeed) -> None:
     stage.add("n1")
     stage.add("n2", pool="b")
     stage.feed.sync()
@@ -58,7 +58,7 @@ def test_what_enters_or_leaves_the_selection_comes_and_goes(stage: Stage) -> Non
     assert stage.names == set()
 
 
-def test_late_changes_arrive_in_their_time(stage: Stage) -> None:
+def test_late_changes_arrive_in_their_time(stage: PoolFeed) -> None:
     stage.feed.sync()
     stage.feed.lag_s = 30
     stage.add("n1")
@@ -70,7 +70,7 @@ def test_late_changes_arrive_in_their_time(stage: Stage) -> None:
     assert (stage.names, stage.feed.due()) == ({"n1"}, math.inf)
 
 
-def test_a_history_that_was_forgotten_is_made_up_for_by_a_list(stage: Stage) -> None:
+def test_a_history_that_was_forgotten_is_made_up_for_by_a_list(stage: PoolFeed) -> None:
     stage.add("n1")
     stage.feed.sync()
     stage.storage.delete("nodes", "n1")
@@ -80,7 +80,7 @@ def test_a_history_that_was_forgotten_is_made_up_for_by_a_list(stage: Stage) -> 
     assert stage.names == {"n2"}
 
 
-def test_a_stopped_feed_hears_nothing(stage: Stage) -> None:
+def test_a_stopped_feed_hears_nothing(stage: PoolFeed) -> None:
     stage.feed.sync()
     stage.feed.stop()
     stage.add("n1")

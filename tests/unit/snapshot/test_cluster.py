@@ -185,7 +185,7 @@ def test_host_names_of_nodes_that_are_gone_are_forgotten_in_time() -> None:
     assert len(view.columns.vocabulary.values["kubernetes.io/hostname"]) < 2000
 
 
-class World:
+class ChangingCluster:
     """Nodes and pods as the API server has them, and a builder that is told of every change."""
 
     def __init__(self, seed: int) -> None:
@@ -244,7 +244,7 @@ class World:
 
 @pytest.mark.parametrize("seed", seeds(30))
 def test_following_changes_gives_what_starting_afresh_gives_and_leaves_earlier_views_alone(seed: int) -> None:
-    world = World(seed)
+    world = ChangingCluster(seed)
     history: list[tuple[ClusterView, dict[str, object]]] = []
     for _ in range(25):
         for _ in range(world.random.choice((0, 1, 1, 2, 10))):
