@@ -25,6 +25,10 @@ _Form = TypeVar("_Form", bound=msgspec.Struct)
 _NOUNS = {ExplainKind.POD: "pending pod", ExplainKind.NODE: "node", ExplainKind.GROUP: "node group"}
 
 
+class _StandsBy(RetryLater):
+    """A daemon answers, but another replica leads."""
+
+
 class Place(NamedTuple):
     """Where a daemon may answer."""
 
@@ -111,11 +115,11 @@ def ask_any(client: ApiReader, places: Sequence[Place], targets: Sequence[Explai
                 return ask(client, place, targets)
             except Gone:
                 break
-            except Refused as error:
+            except (_StandsBy, ConfigError) as error:  # which another replica may know better
                 errors.append(error)
-                break
             except AutoscalerError as error:
                 errors.append(error)
+                break
     unseen = [error for error in errors if isinstance(error, ConfigError)]
     if not errors:
         names = ", ".join(place.name for place in places)
@@ -130,7 +134,7 @@ def check(client: ApiReader, place: Place) -> None:
     except Gone as error:
         raise Gone(f"{place.name} is not the address of this autoscaler: it has no /api/v1/status") from error
     if not _decoded(body, _DaemonStatus, place.name).process.leading:
-        raise RetryLater(f"{place.name} does not lead")
+        raise _StandsBy(f"{place.name} does not lead")
 
 
 def ask(client: ApiReader, place: Place, targets: Sequence[ExplainTarget]) -> PlanExplanation:

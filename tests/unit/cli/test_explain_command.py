@@ -209,6 +209,12 @@ class TestADaemonInTheCluster:
         api.script(f"GET {SERVICE}{EXPLAIN}", status(404), ok(an_answer(tmp_path)))
         assert main(["explain", "pod/huge", a_kubeconfig(tmp_path, api.url)]) == 0
 
+    def test_a_service_that_fails_is_asked_once(self, api: ScriptedApi, tmp_path: Path) -> None:
+        api.script(f"GET {INSIDE}/pods", FORBIDDEN)
+        api.script(f"GET {SERVICE}{STATUS}", status(503, "no endpoints available"))
+        assert main(["explain", "pod/huge", a_kubeconfig(tmp_path, api.url)]) == 1
+        assert [asked.path for asked in api.asked].count(f"{SERVICE}{STATUS}") == 1
+
     def test_it_is_looked_for_in_another_namespace(self, api: ScriptedApi, tmp_path: Path) -> None:
         place = "/api/v1/namespaces/scaling/services/node-autoscaler:http/proxy"
         api.script("GET /api/v1/namespaces/scaling/pods", ok({"items": []}))
