@@ -5,11 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.explain.cause import cause_of
 from autoscaler.explain.explained_pass import ExplainedPass, explained_pass
 from autoscaler.explain.pod import nearest_miss
 from autoscaler.explain.remedies.changes import Wait
-from autoscaler.explain.remedies.remedy import Obstacle
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy
 from autoscaler.logs import Log
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.pod import Pod, PodClass
@@ -19,6 +18,8 @@ from autoscaler.reasons import Skip
 
 log = Log(__name__)
 
+_NO_GROUP = "fits no node group"
+_LONGEST = 500
 _MOST_CLASSES = 50
 """So many classes get new advice in one pass."""
 _FRESH_S = 60.0
@@ -91,7 +92,7 @@ class PodAdvisor:
             try:
                 advice = _advise(pod, outcome, passed)
             except _TakesTooLong:
-                advice = Advice(code=outcome.verdict, cause="fits no node group", fix="")
+                advice = Advice(code=outcome.verdict, cause=_NO_GROUP, fix="")
             self._known[pod.cls] = _Known(outcome, ended.report.now.mono, advice)
             if self._clock.now().mono > began + self._enough_s:
                 return
@@ -99,10 +100,22 @@ class PodAdvisor:
 
 def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
     miss = nearest_miss(pod, outcome.verdict, ended)
-    cause = cause_of(pod, miss, ended)
     if not miss.remedies:
-        return Advice(code=outcome.verdict, cause=cause, fix="", group=miss.group)
+        return Advice(code=outcome.verdict, cause=_NO_GROUP, fix="", group=miss.group)
     best = miss.remedies[0]
     waits = bool(best.changes) and all(isinstance(change, Wait) for change in best.changes)
     waits = waits and best.code not in _ASKS_A_PERSON
-    return Advice(code=best.code, cause=cause, fix=best.text, group=miss.group, waits=waits)
+    cause, fix = _bounded(_about_the_pod(best)), _bounded(best.text)
+    return Advice(code=best.code, cause=cause, fix=fix, group=miss.group, waits=waits)
+
+
+def _about_the_pod(best: Remedy) -> str:
+    """Return the cause as a clause whose subject is the pod."""
+    if best.culprit.kind is CulpritKind.POD:
+        return best.cause or _NO_GROUP
+    return f"needs a machine; {best.cause}" if best.cause else _NO_GROUP
+
+
+def _bounded(text: str) -> str:
+    """Return the text without most of what a pod with very long names brings into it."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

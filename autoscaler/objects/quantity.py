@@ -12,10 +12,8 @@ CPU = "cpu"
 MEMORY = "memory"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 PODS = "pods"
-
-
-_GIB = 1024**3
-_UNITS = {CPU: "CPU", MEMORY: "Gi of memory", EPHEMERAL_STORAGE: "Gi of ephemeral storage"}
+_CONSISTENT = {CPU: 1000, MEMORY: 1024**3, EPHEMERAL_STORAGE: 1024**3}
+"""The one unit in which people read amounts of a resource: cores and Gi."""
 
 
 def milli(text: str) -> int:
@@ -55,22 +53,6 @@ def text(resource: str, value: int) -> str:
             if value and value % unit == 0:
                 return f"{value // unit}{'KMGTPE'[power - 1]}i"
     return str(value)
-
-
-def unit(resource: str) -> str:
-    """Return what `figure` counts, for people: `CPU`, `Gi of memory`, or the name of the resource."""
-    return _UNITS.get(resource, resource)
-
-
-def figure(resource: str, value: int, *, up: bool = False) -> str:
-    """Return how many of its `unit`, rounded down (or `up`) to hundredths: `7.91`, `12`."""
-    scale = 1000 if resource == CPU else _GIB if resource in _UNITS else 1
-    hundredths = -(-value * 100 // scale) if up else value * 100 // scale
-    return f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
-
-
-_CONSISTENT = {CPU: 1000, MEMORY: 1024**3, EPHEMERAL_STORAGE: 1024**3}
-"""The one unit in which people read amounts of a resource: cores and Gi."""
 
 
 def readable(resource: str, value: int, *, up: bool = False) -> str:

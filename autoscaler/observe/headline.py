@@ -17,6 +17,9 @@ _PLURALS = {
     "fits": "fit",
     "waits": "wait",
     "belongs": "belong",
+    "uses": "use",
+    "finds": "find",
+    "asks": "ask",
 }
 _LATER = "waits for its turn in one of the next passes"
 _WAITS: Mapping[str, str] = {
@@ -79,7 +82,7 @@ def _stuck(pods: Sequence[PodStatus]) -> Iterator[str]:
 
 def _cause(pod: PodStatus) -> str:
     if pod.advice is not None:
-        return pod.advice.cause
+        return pod.advice.cause.replace("; ", ", ")
     if pod.reasons or not pod.detail:
         return "fits no node group"
     return f"is not helped: {pod.detail.removesuffix('.')}"
