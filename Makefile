@@ -88,7 +88,7 @@ lock:  ## pin in requirements/ what setup.cfg asks for; ARGS=--upgrade takes the
 	@$(PYTHON) -m venv $(LOCK_VENV)
 	@$(LOCK_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'uv>=0.9,<1'
 	$(LOCK) $(ARGS) setup.cfg --extra dev -o requirements/dev.txt
-	$(LOCK) setup.cfg --extra ui -c requirements/dev.txt -o requirements/run.txt
+	$(LOCK) setup.cfg -c requirements/dev.txt -o requirements/run.txt
 	$(LOCK) setup.cfg --extra aws --extra azure --extra gce --extra grpc -c requirements/dev.txt -o requirements/image.txt
 	@sed -n 's/^requires = \["\(.*\)"\]$$/\1/p' pyproject.toml | $(LOCK) $(ARGS) - -o requirements/build.txt
 	$(LOCK) $(ARGS) --group release -c requirements/dev.txt -o requirements/release.txt

@@ -321,7 +321,7 @@ def pins(lock: str) -> set[tuple[str, str]]:
 
 LOCKS = {
     "build": [Requirement(text) for text in PYPROJECT["build-system"]["requires"]],
-    "run": required("ui"),
+    "run": required(),
     "image": required("aws", "azure", "gce", "grpc"),
     "dev": required("dev"),
     "release": [Requirement(text) for text in PYPROJECT["dependency-groups"]["release"]],
