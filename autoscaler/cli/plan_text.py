@@ -31,17 +31,21 @@ _NODES_SHOWN = 20
 
 def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
     """Yield what is printed of an answer; `wide` names every node, and says what each group has against each pod."""
-    before: list[Table] = []
+    shown: dict[str, tuple[int, Table]] = {}
     for run_ in answer.runs:
         if run_.run:
             yield ""
         yield _headline(answer.name, run_)
-        tables = [*_without(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)]
-        for table in tables:
-            if table.rows:
-                yield ""
-                yield Styled(f"{table.title} (as in run {run_.run - 1})", Style.BOLD) if table in before else table
-        before = tables
+        for table in (*_without(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)):
+            if not table.rows:
+                continue
+            yield ""
+            number, last = shown.get(table.title, (0, None))
+            if table == last:
+                yield Styled(f"{table.title} (as in run {number})", Style.BOLD)
+            else:
+                shown[table.title] = run_.run, table
+                yield table
         if run_.cost is not None:
             yield ""
             yield _cost(run_.cost)
