@@ -58,12 +58,14 @@ class Ended(Exception):
     """A process came to its end, or did not get ready in time; the text is what it said last."""
 
 
-def measure(nodes: int, per_node: int, changes: int, watched_s: float, share: Share | None = None) -> Usage:
+def measure(
+    nodes: int, per_node: int, changes: int, watched_s: float, *, pending: int = 0, share: Share | None = None
+) -> Usage:
     """Run the daemon beside a cluster of this size and return what it used; raises `Ended`."""
     share = share or share_of_manifest()
     with (
         tempfile.TemporaryDirectory() as name,
-        serving(Path(name), nodes, per_node, changes) as (_, kubeconfig),
+        serving(Path(name), nodes, per_node, changes, pending) as (_, kubeconfig),
         confinement(share) as confined,
         _daemon(Path(name), kubeconfig, confined, share) as (process, port),
     ):
@@ -90,15 +92,15 @@ def measure(nodes: int, per_node: int, changes: int, watched_s: float, share: Sh
 
 @contextlib.contextmanager
 def serving(
-    folder: Path, nodes: int, per_node: int, changes: int = 0
+    folder: Path, nodes: int, per_node: int, changes: int = 0, pending: int = 0
 ) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     """Run the API server; yields its process and the kubeconfig. Raises `Ended`."""
     kubeconfig = folder / "kubeconfig"
-    sizes = (f"--nodes={nodes}", f"--per-node={per_node}", f"--changes={changes}", f"--kubeconfig={kubeconfig}")
+    sizes = (f"--nodes={nodes}", f"--per-node={per_node}", f"--changes={changes}", f"--pending={pending}")
     with (
         (folder / "server.err").open("wb") as errors,
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.served", *sizes],
+            [sys.executable, "-m", "benchmarks.served", *sizes, f"--kubeconfig={kubeconfig}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
@@ -196,9 +198,12 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--nodes", type=int, nargs="*", default=SIZES)
     parser.add_argument("--per-node", type=int, default=30)
     parser.add_argument("--changes", type=int, default=20, help="pods that change in a second")
+    parser.add_argument("--pending", type=int, default=0, help="pods that need new nodes in the first pass")
     parser.add_argument("--watch", type=float, default=60.0, help="seconds to watch after the first pass")
     sizes = parser.parse_args(argv)
-    measured = [measure(nodes, sizes.per_node, sizes.changes, sizes.watch) for nodes in sizes.nodes]
+    measured = [
+        measure(nodes, sizes.per_node, sizes.changes, sizes.watch, pending=sizes.pending) for nodes in sizes.nodes
+    ]
     show(
         f"Daemon, {measured[0].how}", [*calibration(), *(row for measurement in measured for row in rows(measurement))]
     )

@@ -29,7 +29,10 @@ configmap: {name: kwok-provider-templates}
         "templates": f"""
 apiVersion: v1
 kind: Node
-metadata: {{name: {POOL}, labels: {{pool: {POOL}}}}}
+metadata:
+  name: {POOL}
+  labels: {{pool: {POOL}}}
+  annotations: {{cluster-autoscaler.kwok.nodegroup/max-count: "20000"}}
 status:
   allocatable: {{cpu: "16", memory: 64Gi, pods: "110"}}
   capacity: {{cpu: "16", memory: 64Gi, pods: "110"}}
@@ -56,6 +59,18 @@ def pods(count: int, on_nodes: int) -> Iterator[dict[str, Any]]:
         yield from json.loads(page)["items"]
 
 
+def waiting(count: int) -> Iterator[dict[str, Any]]:
+    """Yield pods that fit on no running node; a new node takes one of them."""
+    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "waiting", "controller": True, "uid": "waiting"}
+    for number in range(count):
+        yield {
+            "metadata": {"name": f"waiting-{number}", "namespace": "default", "ownerReferences": [owner]},
+            "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "9", "memory": "8Gi"}}}]},
+            "status": {"phase": "Pending", "conditions": [unschedulable]},
+        }
+
+
 def churn(storage: Storage, count: int, on_nodes: int, a_second: int, stopping: threading.Event) -> None:
     """Change a label of so many pods a second, one after another, until told to stop."""
     names = itertools.cycle((pod["metadata"]["name"], pod["metadata"]["namespace"]) for pod in pods(count, on_nodes))
@@ -72,6 +87,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--nodes", type=int, required=True)
     parser.add_argument("--per-node", type=int, required=True)
     parser.add_argument("--changes", type=int, default=0, help="pods that change in a second")
+    parser.add_argument("--pending", type=int, default=0, help="pods that no node has room for")
     parser.add_argument("--kubeconfig", type=Path, required=True)
     sizes = parser.parse_args(argv)
     storage = Storage(SystemClock())
@@ -79,7 +95,7 @@ def main(argv: list[str] | None = None) -> None:
         storage.create("configmaps", {"metadata": {"name": name, "namespace": "kube-system"}, "data": data})
     storage.load("nodes", nodes(sizes.nodes))
     count, stopping = sizes.nodes * sizes.per_node, threading.Event()
-    storage.load("pods", pods(count, sizes.nodes))
+    storage.load("pods", itertools.chain(pods(count, sizes.nodes), waiting(sizes.pending)))
     changing = threading.Thread(target=churn, args=(storage, count, sizes.nodes, sizes.changes, stopping))
     with ApiServer(storage) as server:
         server.write_kubeconfig(sizes.kubeconfig)
