@@ -19,7 +19,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.logs import LogFormat
 from autoscaler.simulator.demo import Demo, DemoProgress
 from autoscaler.simulator.demo_stories import BASIC, STORIES
-from autoscaler.simulator.storyteller import shown
+from autoscaler.simulator.storyteller import counted, shown
 from cloudprovider.address import LAST_PORT
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_count
@@ -147,7 +147,6 @@ def _program() -> str:
 
 
 def _ending(progress: DemoProgress) -> str:
-    return (
-        f"\nThe story ends: {progress.pods_running} pods run, {progress.nodes_bought} nodes came, "
-        f"{progress.nodes_removed} went, in {progress.seconds:.0f} s."
-    )
+    pods, bought = counted(progress.pods_running, "pod"), counted(progress.nodes_bought, "node")
+    removed = f"{progress.nodes_removed} removed, in {progress.seconds:.0f} s"
+    return f"\nThe story ends: {pods} running, {bought} bought, {removed}."

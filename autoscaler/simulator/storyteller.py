@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from autoscaler.objects.meta import JsonObject
+from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.sandbox.actors.wire import condition, holds
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
 from cloudprovider.static.cloud import StaticCloud
@@ -40,6 +42,8 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     machines: Mapping[str, int]
     """Target size of each group."""
     ready_nodes: frozenset[str]
+    drained: frozenset[str]
+    """Nodes that the autoscaler has begun to remove."""
     ready_pods: Mapping[str, int]
     """Ready pods of each Deployment, by name."""
     settled: bool
@@ -166,11 +170,13 @@ def shown(commands: Iterable[str]) -> str:
 def changes(before: Scene, now: Scene) -> Iterator[str]:
     """Yield what is worth telling of the way from one scene to the next."""
     if now.unschedulable > before.unschedulable:
-        yield f"{_counted(now.unschedulable, 'pod')} without room"
+        yield f"{counted(now.unschedulable, 'pod')} without room"
     bought = Counter(now.machines) - Counter(before.machines)
     returned = Counter(before.machines) - Counter(now.machines)
     if bought:
         yield "buys " + ", ".join(f"{count} {group}" for group, count in sorted(bought.items()))
+    if drained := sorted(now.drained - before.drained):
+        yield f"drains {', '.join(drained)}"
     if returned:
         yield "gives back " + ", ".join(f"{count} {group}" for group, count in sorted(returned.items()))
     if came := sorted(now.ready_nodes - before.ready_nodes):
@@ -178,27 +184,25 @@ def changes(before: Scene, now: Scene) -> Iterator[str]:
     if went := sorted(before.ready_nodes - now.ready_nodes):
         yield f"gone: {', '.join(went)}"
     if now.settled and not before.settled:
-        yield f"all {_counted(now.running, 'pod')} run on {_counted(len(now.ready_nodes), 'node')}"
+        yield f"all {counted(now.running, 'pod')} run on {counted(len(now.ready_nodes), 'node')}"
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def scene_of(cluster: SandboxCluster, cloud: StaticCloud) -> Scene:
     """Return what there is to see now."""
     storage, counts = cluster.storage, cluster.counts()
-    waiting = storage.list("pods", field_selector="spec.nodeName=")
+    nodes, waiting = storage.list("nodes"), storage.list("pods", field_selector="spec.nodeName=")
     return Scene(
         unschedulable=sum(_is_unschedulable(pod) for pod in waiting),
         pending=counts.pending,
         running=counts.pods.get("Running", 0),
         machines={group.id: group.target_size() for group in cloud.groups()},
-        ready_nodes=frozenset(
-            node["metadata"]["name"]
-            for node in storage.list("nodes")
-            if any(one["type"] == "Ready" and one["status"] == "True" for one in node["status"]["conditions"])
-        ),
+        ready_nodes=frozenset(node["metadata"]["name"] for node in nodes if holds(node, "Ready")),
+        drained=frozenset(node["metadata"]["name"] for node in nodes if _is_drained(node)),
         ready_pods={
             workload["metadata"]["name"]: (workload.get("status") or {}).get("readyReplicas", 0)
             for workload in storage.list("deployments.apps")
@@ -208,8 +212,11 @@ def scene_of(cluster: SandboxCluster, cloud: StaticCloud) -> Scene:
 
 
 def _is_unschedulable(pod: JsonObject) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable" for one in conditions)
+    return (condition(pod, "PodScheduled") or {}).get("reason") == "Unschedulable"
+
+
+def _is_drained(node: JsonObject) -> bool:
+    return any(taint["key"] == TO_BE_DELETED for taint in node["spec"].get("taints") or ())
 
 
 def _all_ready(cluster: SandboxCluster) -> bool:

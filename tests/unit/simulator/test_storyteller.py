@@ -12,6 +12,7 @@ def a_scene(**fields: Any) -> Scene:
         "running": 3,
         "machines": {"a": 1, "b": 0},
         "ready_nodes": frozenset({"a-0"}),
+        "drained": frozenset(),
         "ready_pods": {},
         "settled": True,
     }
@@ -27,6 +28,7 @@ def a_scene(**fields: Any) -> Scene:
         pytest.param({}, {"machines": {"a": 3, "b": 1}}, ["buys 2 a, 1 b"], id="machines are bought"),
         pytest.param({}, {"machines": {"a": 0, "b": 1}}, ["buys 1 b", "gives back 1 a"], id="one for another"),
         pytest.param({}, {"ready_nodes": frozenset({"a-1"})}, ["ready: a-1", "gone: a-0"], id="nodes come and go"),
+        pytest.param({}, {"drained": frozenset({"a-0"})}, ["drains a-0"], id="a node is drained"),
         pytest.param({"settled": False}, {}, ["all 3 pods run on 1 node"], id="all is well"),
     ],
 )
