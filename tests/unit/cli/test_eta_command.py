@@ -2,30 +2,23 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from autoscaler.cli.main import main
+from tests.manifests import a_group, a_pod, a_template
 
-
-def a_pod(cpu: str = "3") -> dict[str, Any]:
-    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
-    unschedulable = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "a", "namespace": "default", "uid": "a", "creationTimestamp": "2026-11-20T09:00:00Z"},
-        "spec": {"containers": [container]},
-        "status": {"phase": "Pending", "conditions": [unschedulable]},
-    }
+PENDING = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+}
+UNSCHEDULABLE = a_pod(cpu="3", meta={"creationTimestamp": "2026-11-20T09:00:00Z"}, status=PENDING)
 
 
 @pytest.fixture
 def scenario(tmp_path: Path) -> Path:
-    capacity = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-    group = {"id": "web", "minSize": 0, "maxSize": 3, "targetSize": 0, "template": {"capacity": capacity}}
-    fields = {"name": "one", "now": "2026-11-20T10:00:00Z", "nodeGroups": [group], "nodes": [], "pods": [a_pod()]}
+    group = a_group("web", a_template(memory="16Gi"), maxSize=3)
+    fields = {"name": "one", "now": "2026-11-20T10:00:00Z", "nodeGroups": [group], "nodes": [], "pods": [UNSCHEDULABLE]}
     path = tmp_path / "scenario.json"
     path.write_text(json.dumps(fields))
     return path
@@ -36,7 +29,7 @@ def test_a_plan_has_the_numbers_of_the_daemon(
 ) -> None:
     boots, pod = tmp_path / "boots.json", tmp_path / "pod.json"
     boots.write_text(json.dumps({"web": [60, 62, 64, 70, 75, 80, 90, 100, 120, 180]}))
-    pod.write_text(json.dumps(a_pod("9")))
+    pod.write_text(json.dumps(a_pod("big-0", "9", status=PENDING)))
     words = ["--scenario", str(scenario), "--boots", str(boots), "--pod", str(pod)]
     assert main(["eta", "plan", *words, "-o", "json"]) == 0
     answer = json.loads(capsys.readouterr().out)

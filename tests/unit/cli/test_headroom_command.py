@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from autoscaler.cli.main import main
+from tests.manifests import Json, running
 
 POLICY = {"name": "office", "periods": ["* 8-17 * * mon-fri"], "idleCount": 2, "scaleFactor": "0.5"}
 
@@ -24,11 +25,6 @@ def planned(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any
     assert main(["headroom", "plan", *map(str, words), "-o", "json"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)
     return dict(answer)
-
-
-def a_pod(name: str, **fields: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "ci", "labels": {"app": "job"}}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": "Running"}, **fields}
 
 
 def test_a_plan_has_the_numbers_of_the_daemon(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,8 +59,9 @@ def test_active_pods_and_deployments_are_counted_in_what_kubectl_printed(
         "spec": {"replicas": 9},
     }
     objects = tmp_path / "objects.json"
-    ended = a_pod("ended", status={"phase": "Succeeded"})
-    items = [*(a_pod(f"p{number}") for number in range(5)), ended, there]
+    job: Json = {"labels": {"app": "job"}, "meta": {"namespace": "ci"}}
+    ended = running("ended", **job, status={"phase": "Succeeded"})
+    items = [*(running(f"p{number}", **job, status={"phase": "Running"}) for number in range(5)), ended, there]
     objects.write_text(json.dumps({"kind": "List", "items": items}))
     answer = planned(capsys, file, "--now", "2026-11-20T10:00:00Z", "--objects", objects)
     assert (answer["active"], answer["desired"], answer["target"]) == (5, 3, 9)
@@ -74,7 +71,7 @@ def test_active_pods_and_deployments_are_counted_in_what_kubectl_printed(
 def test_moments_that_yaml_has_without_quotes_are_read_as_well(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pod = a_pod("p", metadata={"name": "p", "namespace": "ci", "labels": {"app": "job"}, "creationTimestamp": "AT"})
+    pod = running("p", labels={"app": "job"}, meta={"namespace": "ci", "creationTimestamp": "AT"})
     objects = tmp_path / "objects.yaml"
     objects.write_text(yaml.safe_dump(pod).replace("AT", "2026-11-20T09:00:00Z"))
     assert planned(capsys, file, "--now", "2026-11-20T10:00:00Z", "--objects", objects)["active"] == 1

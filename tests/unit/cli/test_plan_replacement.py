@@ -7,49 +7,23 @@ from typing import Any
 import pytest
 
 from autoscaler.cli.main import main
-
-CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "w", "controller": True}
+from tests.manifests import a_group, a_node, a_template, running
 
 
 def scenario(tmp_path: Path, **options: Any) -> str:
-    node = {
-        "metadata": {"name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"providerID": "x://old"},
-        "status": {
-            "capacity": CAPACITY,
-            "allocatable": CAPACITY,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    pod = {
-        "metadata": {"name": "a", "namespace": "default", "uid": "a", "ownerReferences": [OWNER]},
-        "spec": {"nodeName": "old", "containers": [{"name": "m", "resources": {"requests": {"cpu": "3"}}}]},
-        "status": {"phase": "Running"},
-    }
-    group = {
-        "id": "web",
-        "minSize": 0,
-        "maxSize": 3,
-        "targetSize": 1,
-        "pricePerHour": 0.2,
-        "template": {"labels": {}, "capacity": CAPACITY, "allocatable": CAPACITY},
-    }
+    """Return the file of a node that is nine days old, with one pod."""
     path = tmp_path / "aged.json"
-    path.write_text(
-        json.dumps(
-            {
-                "name": "aged",
-                "now": "2026-01-10T00:00:00Z",
-                "options": {"skip-nodes-with-custom-controller-pods": False, **options},
-                "nodeGroups": [group],
-                "nodes": [node],
-                "nodeToGroup": {"old": "web"},
-                "pods": [pod],
-                "runs": 1,
-            }
-        )
-    )
+    document = {
+        "name": "aged",
+        "now": "2026-01-10T00:00:00Z",
+        "options": {"skip-nodes-with-custom-controller-pods": False, **options},
+        "nodeGroups": [a_group("web", a_template(memory="16Gi"), maxSize=3, targetSize=1, pricePerHour=0.2)],
+        "nodes": [a_node("old", meta={"creationTimestamp": "2026-01-01T00:00:00Z"}, providerID="x://old")],
+        "nodeToGroup": {"old": "web"},
+        "pods": [running(node="old", cpu="3", status={"phase": "Running"})],
+        "runs": 1,
+    }
+    path.write_text(json.dumps(document))
     return str(path)
 
 
