@@ -1,5 +1,6 @@
 """Completion: what may follow is read off the parsers, and the scripts hand it to their shells."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,21 @@ def test_each_script_asks_the_program(capsys: pytest.CaptureFixture[str], shell:
     script = capsys.readouterr().out
     assert "__complete" in script
     assert "--" not in script.replace(" -- ", "")  # it knows no flag itself
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not on the PATH"))
+        for name in ("bash", "zsh", "fish")
+    ],
+)
+def test_each_shell_can_read_its_script(capsys: pytest.CaptureFixture[str], tmp_path: Path, shell: str) -> None:
+    main(["completion", shell])
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+    done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_misspelt_shell_gets_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
