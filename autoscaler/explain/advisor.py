@@ -1,5 +1,6 @@
 """Finds cause and fix for the pods that a pass leaves stuck, for events, the status page, the API and `plan`."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -20,8 +21,6 @@ log = Log(__name__)
 
 _NO_GROUP = "fits no node group"
 _LONGEST = 500
-_MOST_CLASSES = 50
-"""So many classes get new advice in one pass."""
 _FRESH_S = 60.0
 """So long advice is kept while the outcome stays the same."""
 _ASKS_A_PERSON = (Skip.BACKED_OFF, Obstacle.INCREASE_FAILED)
@@ -42,13 +41,15 @@ class PodAdvisor:
     """Remembers its advice by class. Owned by the deciding thread.
 
     A pass waits for it: no class is begun after `enough_s` seconds, and none may take more than `most_s`. Whoever gets
-    no advice in one pass gets it in one of the next.
+    no advice in one pass gets it in one of the next; classes with many pods come first.
     """
 
-    def __init__(self, clock: Clock, enough_s: float = 0.25, most_s: float = 1.0) -> None:
+    def __init__(self, clock: Clock, enough_s: float = 0.25, most_s: float = 1.0, most_classes: int = 50) -> None:
+        """`most_classes` get new advice in one pass."""
         self._clock = clock
         self._enough_s = enough_s
         self._most_s = most_s
+        self._most_classes = most_classes
         self._known: dict[PodClass, _Known] = {}
 
     def __call__(self, ended: EndedPass) -> Mapping[PodClass, Advice]:
@@ -64,13 +65,15 @@ class PodAdvisor:
     def _advice(self, ended: EndedPass) -> Mapping[PodClass, Advice]:
         now = ended.report.now
         stuck: dict[PodClass, tuple[Pod, PodOutcome]] = {}
+        pods: Counter[PodClass] = Counter()
         for pod, outcome in pod_outcomes(ended.report):
             if outcome.stuck:
                 stuck.setdefault(pod.cls, (pod, outcome))
+                pods[pod.cls] += 1
         self._known = {cls: known for cls, known in self._known.items() if cls in stuck}
-        due = sorted((self._due(cls, outcome, now), number) for number, (cls, (_, outcome)) in enumerate(stuck.items()))
-        pods = list(stuck.values())
-        self._explain(ended, [pods[number] for urgency, number in due[:_MOST_CLASSES] if urgency < 2])
+        urgency = {cls: self._due(cls, outcome, now) for cls, (_, outcome) in stuck.items()}
+        due = sorted((cls for cls in stuck if urgency[cls] < 2), key=lambda cls: (urgency[cls], -pods[cls]))
+        self._explain(ended, [stuck[cls] for cls in due[: self._most_classes]])
         return {cls: known.advice for cls, known in self._known.items()}
 
     def _due(self, cls: PodClass, outcome: PodOutcome, now: Instant) -> int:

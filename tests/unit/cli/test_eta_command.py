@@ -1,6 +1,7 @@
 """`autoscaler eta` and `autoscaler load`, without a cluster."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,10 @@ def test_load_is_refused_for_a_cluster_that_nobody_named(tmp_path: Path, capsys:
     path.write_text(json.dumps(config))
     assert main(["load", "--count=1", f"--kubeconfig={path}"]) == 2
     assert "if it is a test cluster, add --allow prod.example" in capsys.readouterr().err
+
+
+def test_a_table_of_estimates_has_durations(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eta", "plan", "--scenario", str(scenario)]) == 0
+    heads, row = (re.split("  +", line) for line in capsys.readouterr().out.splitlines())
+    assert heads == ["POD", "LEVEL", "EXPECTED", "WORST", "GROUP", "NODE OR REASON"]
+    assert row == ["default/a", "4", "3 min", "6 min", "web"]
