@@ -7,7 +7,13 @@ _MOST_EDITS = 3
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a hint that names the nearest of `words`; empty if none is near.
+    """Return a hint that names the nearest of `words`; empty if none is near."""
+    near = nearest_word(word, words)
+    return "" if near is None else f"; did you mean {near}?"
+
+
+def nearest_word(word: str, words: Iterable[str]) -> str | None:
+    """Return the nearest of `words`, if one is near.
 
     A word is near if one edit for every three letters, and at most three, turn one into the other: a letter inserted,
     deleted, replaced, or swapped with its neighbour. Otherwise it is near if no other word continues this one after a
@@ -18,8 +24,8 @@ def nearest(word: str, words: Iterable[str]) -> str:
     near = [candidate for candidate in known if edits[candidate] <= _allowed(typed, _bare(candidate))]
     longer = [candidate for candidate in known if typed and _bare(candidate).startswith(f"{typed}-")]
     if near:
-        return f"; did you mean {min(near, key=edits.__getitem__)}?"
-    return f"; did you mean {longer[0]}?" if len(longer) == 1 else ""
+        return min(near, key=edits.__getitem__)
+    return longer[0] if len(longer) == 1 else None
 
 
 def _bare(word: str) -> str:

@@ -9,7 +9,7 @@ from autoscaler.clock import Clock, Instant
 from autoscaler.explain.explained_pass import ExplainedPass, explained_pass
 from autoscaler.explain.pod import nearest_miss
 from autoscaler.explain.remedies.changes import Wait
-from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy
+from autoscaler.explain.remedies.remedy import Obstacle
 from autoscaler.logs import Log
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.pod import Pod, PodClass
@@ -108,15 +108,8 @@ def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
     best = miss.remedies[0]
     waits = bool(best.changes) and all(isinstance(change, Wait) for change in best.changes)
     waits = waits and best.code not in _ASKS_A_PERSON
-    cause, fix = _bounded(_about_the_pod(best)), _bounded(best.text)
+    cause, fix = _bounded(best.cause or _NO_GROUP), _bounded(best.text)
     return Advice(code=best.code, cause=cause, fix=fix, group=miss.group, waits=waits)
-
-
-def _about_the_pod(best: Remedy) -> str:
-    """Return the cause as a clause whose subject is the pod."""
-    if best.culprit.kind is CulpritKind.POD:
-        return best.cause or _NO_GROUP
-    return f"needs a machine; {best.cause}" if best.cause else _NO_GROUP
 
 
 def _bounded(text: str) -> str:

@@ -118,11 +118,10 @@ def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanati
 
 
 class NearestMiss(msgspec.Struct, frozen=True):
-    """What would help a pod that is stuck, and what the nearest group has against it."""
+    """What would help a pod that is stuck, and the nearest group."""
 
     remedies: list[Remedy]
     """The best one first."""
-    rejections: tuple[Rejection, ...] = ()
     group: str | None = None
 
 
@@ -134,7 +133,7 @@ def nearest_miss(pod: Pod, outcome: str, ended: ExplainedPass) -> NearestMiss:
         misses = near_misses(ended.simulated, pod.cls, slice(0, ended.simulated.trial.count), _NODES_ASKED)
         cases = sorted(_group_cases(pod, ended), key=lambda case: case.order)
         remedies = shortlist(_remedies(pod, outcome, misses, cases, ended))
-        return NearestMiss(remedies, cases[0].miss.rejections, cases[0].group) if cases else NearestMiss(remedies)
+        return NearestMiss(remedies, cases[0].group if cases else None)
 
 
 def _remedies(

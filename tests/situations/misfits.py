@@ -66,7 +66,7 @@ LABELS = [
         pending(a_pod(nodeSelector={"pool": "genral"}), groups=pools("pool", "spot", "general")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants pool=genral, and no group has that label (did you mean general?)",
+        cause="wants pool=genral, no group has that label (did you mean general?)",
         advice="Replace pool=genral by general in the nodeSelector so that group general takes it.",
     ),
     Situation(
@@ -75,7 +75,7 @@ LABELS = [
         pending(a_pod(nodeSelector={"example.com/pol": "general"}), groups=pools("example.com/pool", "general")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants example.com/pol=general, and no group has that label (did you mean example.com/pool?)",
+        cause="wants example.com/pol=general, no group has that label (did you mean example.com/pool?)",
         advice="Replace example.com/pol=general by example.com/pool=general in the nodeSelector so that group "
         "general takes it.",
     ),
@@ -85,7 +85,7 @@ LABELS = [
         pending(a_pod(nodeSelector={"zone": "eu-1b"}), groups=pools(ZONE, "eu-1a", "eu-1b")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants zone=eu-1b, and no group has that label (did you mean topology.kubernetes.io/zone?)",
+        cause="wants zone=eu-1b, no group has that label (did you mean topology.kubernetes.io/zone?)",
         advice="Replace zone=eu-1b by topology.kubernetes.io/zone=eu-1b in the nodeSelector so that group eu-1b "
         "takes it.",
     ),
@@ -95,7 +95,7 @@ LABELS = [
         pending(a_pod(affinity={"nodeAffinity": at_least("pool", "generel")}), groups=pools("pool", "spot", "general")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants pool=generel, and no group has that label (did you mean general?)",
+        cause="wants pool=generel, no group has that label (did you mean general?)",
         advice="Replace pool=generel by general in the required node affinity so that group general takes it.",
     ),
     Situation(
@@ -107,8 +107,7 @@ LABELS = [
         ),
         NoFit.TAINT,
         WEB,
-        cause="does not tolerate taint nvidia.com/gpu=true:NoSchedule of group gpu; wants pool=gpus, and no group "
-        "has that label (did you mean gpu?)",
+        cause="wants pool=gpus, no group has that label (did you mean gpu?)",
         advice="Add a toleration for nvidia.com/gpu=true:NoSchedule and replace pool=gpus by gpu in the "
         "nodeSelector so that group gpu takes it.",
     ),
@@ -118,7 +117,7 @@ LABELS = [
         pending(a_pod(nodeSelector={"pool": "pool-3"}), groups=pools("pool", "pool-1", "pool-2")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants pool=pool-3, and no group has that label; pool is pool-1 or pool-2",
+        cause="wants pool=pool-3, no group has that label (there are pool-1 and pool-2)",
         advice="Add a group like pool-1 with pool=pool-3.",
     ),
     Situation(
@@ -127,7 +126,7 @@ LABELS = [
         pending(a_pod(nodeSelector={ZONE: "eu-1d"}), groups=pools(ZONE, "eu-1a", "eu-1b", "eu-1c")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants zone eu-1d; the zones are eu-1a, eu-1b and eu-1c",
+        cause="wants zone eu-1d, the zones are eu-1a, eu-1b and eu-1c",
         advice="Replace topology.kubernetes.io/zone=eu-1d by eu-1a in the nodeSelector so that group eu-1a takes it.",
     ),
     Situation(
@@ -136,7 +135,7 @@ LABELS = [
         pending(a_pod(nodeSelector={ZONE: "eu-1-b"}), groups=pools(ZONE, "eu-1a", "eu-1b")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants zone eu-1-b; the zones are eu-1a and eu-1b (did you mean eu-1b?)",
+        cause="wants zone eu-1-b, the zones are eu-1a and eu-1b (did you mean eu-1b?)",
         advice="Replace topology.kubernetes.io/zone=eu-1-b by eu-1b in the nodeSelector so that group eu-1b takes it.",
     ),
     Situation(
@@ -145,7 +144,7 @@ LABELS = [
         pending(a_pod(nodeSelector={ARCH: "arm64"}), groups=[a_group(template=AMD)]),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants architecture arm64; the only architecture is amd64",
+        cause="wants architecture arm64, the only architecture is amd64",
         advice="Add a group like g with kubernetes.io/arch=arm64.",
     ),
     Situation(
@@ -154,7 +153,7 @@ LABELS = [
         pending(a_pod(nodeSelector={ARCH: "x86_64"}), groups=[a_group(template=AMD)]),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants architecture x86_64; the only architecture is amd64 (did you mean amd64?)",
+        cause="wants architecture x86_64, the only architecture is amd64 (did you mean amd64?)",
         advice="Replace kubernetes.io/arch=x86_64 by amd64 in the nodeSelector so that group g takes it.",
     ),
     Situation(
@@ -163,7 +162,7 @@ LABELS = [
         pending(a_pod(nodeSelector={"kubernetes.io/os": "windows"}), groups=pools("kubernetes.io/os", "linux")),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants operating system windows; the only operating system is linux",
+        cause="wants operating system windows, the only operating system is linux",
         advice="Add a group like linux with kubernetes.io/os=windows.",
     ),
     Situation(
@@ -175,7 +174,7 @@ LABELS = [
         ),
         NoFit.NODE_AFFINITY,
         WEB,
-        cause="wants instance type m5.xlarge; the only instance type is m5.large",
+        cause="wants instance type m5.xlarge, the only instance type is m5.large",
         advice="Add a group like m5.large with node.kubernetes.io/instance-type=m5.xlarge.",
     ),
     Situation(
@@ -221,7 +220,7 @@ ROOM = [
         pending(a_pod(more={"nvidia.com/gpu": "4"}), groups=[a_group(), a_group("gpu", a_template(more=GPU))]),
         NoFit.RESOURCES,
         WEB,
-        cause="needs 4 nvidia.com/gpu; the largest machine, of group gpu, has 1 free",
+        cause="needs 4 nvidia.com/gpu, the largest machine has 1",
         advice="Lower the nvidia.com/gpu request from 4 to 1 so that group gpu takes it, or add a group with "
         "larger machines.",
     ),
@@ -231,7 +230,7 @@ ROOM = [
         pending(a_pod(cpu="9"), groups=[a_group("arm", ARM), a_group("amd", AMD), a_group("amd-2", AMD)]),
         NoFit.RESOURCES,
         WEB,
-        cause="needs 9 CPU; a new node of group amd has 4 free",
+        cause="needs 9 CPU, the largest machine that it may use has 4",
         advice="Lower the CPU request from 9 to 4 so that group amd takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -243,7 +242,7 @@ ROOM = [
         ),
         NoFit.RESOURCES,
         WEB,
-        cause="needs 9 CPU; a new node of group arm has 8 free",
+        cause="needs 9 CPU, the largest machine that it may use has 8",
         advice="Lower the CPU request from 9 to 8 so that group arm takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -252,7 +251,7 @@ ROOM = [
         pending(a_pod(cpu="3"), **agents(cpu="1500m")),
         NoFit.RESOURCES,
         WEB,
-        cause="needs 3 CPU; the largest machine, of group g, has 2.5 free",
+        cause="needs 3 CPU, the largest machine has 2.5",
         advice="Lower the CPU request from 3 to 2.5 so that group g takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -261,7 +260,7 @@ ROOM = [
         pending(a_pod(initContainers=[{"name": "init", "resources": {"requests": {"cpu": "9"}}}])),
         NoFit.RESOURCES,
         WEB,
-        cause="needs 9 CPU; the largest machine, of group g, has 4 free",
+        cause="needs 9 CPU, the largest machine has 4",
         advice="Lower the CPU request from 9 to 4 so that group g takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -271,7 +270,7 @@ ROOM = [
         NoFit.RESOURCES,
         WEB,
         flips=False,
-        cause="finds no pod slot left on new nodes of group g",
+        cause="needs a pod slot, and new nodes of group g have none left",
         advice="Add a group whose nodes suit it; no change of the pod or of a group's sizes helps.",
     ),
     Situation(
@@ -280,7 +279,7 @@ ROOM = [
         pending(groups=[a_group(maxSize=0)], nodes=[a_node(unschedulable=True)]),
         NoFit.UNSCHEDULABLE,
         "node n",
-        cause="finds node n cordoned",
+        cause="needs a node, and node n is cordoned",
         advice="Uncordon node n.",
     ),
     Situation(
@@ -292,8 +291,7 @@ ROOM = [
         ),
         Skip.MAX_SIZE,
         "group general",
-        cause="wants pool=genral, and no group has that label (did you mean general?); group general is at its "
-        "maximum size of 0",
+        cause="needs a machine of group general, which is at its maximum size of 0",
         advice="Raise the maximum size of group general to 1. Replace pool=genral by general in the nodeSelector.",
     ),
 ]
@@ -305,7 +303,7 @@ STORAGE = [
         pending(claiming(), **a_claim()),
         NoFit.VOLUME_BINDING,
         WEB,
-        cause="uses PersistentVolumeClaim default/data, whose StorageClass std does not exist",
+        cause="needs PersistentVolumeClaim default/data, whose StorageClass std does not exist",
         advice="Create StorageClass std.",
     ),
     Situation(
@@ -315,7 +313,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/data, which is not bound yet",
+        cause="needs PersistentVolumeClaim default/data, which is not bound yet",
         advice="See the events of PersistentVolumeClaim default/data: StorageClass std binds it before the pod has "
         "a node.",
     ),
@@ -326,7 +324,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/data, which has neither a volume nor a StorageClass",
+        cause="needs PersistentVolumeClaim default/data, which has neither a volume nor a StorageClass",
         advice="Name a StorageClass in PersistentVolumeClaim default/data, or create a PersistentVolume for it.",
     ),
     Situation(
@@ -336,7 +334,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/data, whose PersistentVolume pv is lost",
+        cause="needs PersistentVolumeClaim default/data, whose PersistentVolume pv is lost",
         advice="Restore PersistentVolume pv, or delete PersistentVolumeClaim default/data and create it again.",
     ),
     Situation(
@@ -346,7 +344,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/data, whose PersistentVolume pv does not exist",
+        cause="needs PersistentVolumeClaim default/data, whose PersistentVolume pv does not exist",
         advice="Restore PersistentVolume pv, or delete PersistentVolumeClaim default/data and create it again.",
     ),
     Situation(
@@ -356,7 +354,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/data, which is being deleted",
+        cause="needs PersistentVolumeClaim default/data, which is being deleted",
         advice="Create PersistentVolumeClaim default/data again once it is gone.",
     ),
     Situation(
@@ -366,7 +364,7 @@ STORAGE = [
         NoFit.VOLUME_BINDING,
         WEB,
         flips=False,
-        cause="uses PersistentVolumeClaim default/web-0-v, which does not exist yet",
+        cause="needs PersistentVolumeClaim default/web-0-v, which does not exist yet",
         advice="Wait for the controller manager to create PersistentVolumeClaim default/web-0-v; if it does not, "
         "see its log.",
     ),
@@ -381,7 +379,7 @@ STORAGE = [
         ),
         NoFit.VOLUME_BINDING,
         WEB,
-        cause="can use PersistentVolume pv only in zone eu-1d; the zones are eu-1a and eu-1b",
+        cause="can use PersistentVolume pv only in zone eu-1d, the zones are eu-1a and eu-1b",
         advice="Add a group like eu-1a with topology.kubernetes.io/zone=eu-1d.",
     ),
     Situation(
@@ -397,7 +395,7 @@ STORAGE = [
         ),
         NoFit.VOLUME_BINDING,
         WEB,
-        cause="gets a volume of StorageClass std only in zone eu-1d; the only zone is eu-1a",
+        cause="needs a volume of StorageClass std, which makes them only in zone eu-1d, the only zone is eu-1a",
         advice="Add a group like eu-1a with topology.kubernetes.io/zone=eu-1d.",
     ),
     Situation(
@@ -454,7 +452,7 @@ NEIGHBOURS = [
         ),
         NoFit.POD_AFFINITY,
         WEB,
-        cause="has to be near pods with app=db, and there are none near new nodes of group g",
+        cause="needs to be near pods with app=db, and there are none near new nodes of group g",
         advice="Make the required pod affinity a preferred one so that group g takes it.",
     ),
     Situation(
@@ -468,7 +466,7 @@ NEIGHBOURS = [
         ),
         NoFit.SPREAD,
         WEB,
-        cause="would raise the skew over topology.kubernetes.io/zone to 2 in a; maxSkew is 1",
+        cause="would raise the skew over topology.kubernetes.io/zone to 2 in a, maxSkew is 1",
         advice="Raise maxSkew over topology.kubernetes.io/zone to 2 so that group a takes it, or add a group in "
         "another zone.",
     ),

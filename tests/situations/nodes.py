@@ -172,7 +172,7 @@ NODES = [
         standing(running(cpu="2"), running("rest-0", "home", cpu="63"), options=AT_ONCE),
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
-        cause="is kept by pod default/web-0, which needs 2 CPU; node home has 1 free",
+        cause="is kept by pod default/web-0: it needs 2 CPU, node home has 1 free",
         advice="Lower the CPU request of pod default/web-0 from 2 to 1 so that node home takes it.",
     ),
     Situation(
@@ -185,7 +185,7 @@ NODES = [
         ),
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
-        cause="is kept by pod default/web-0, which wants disk=ssd, which node home does not have",
+        cause="is kept by pod default/web-0: it wants disk=ssd, which node home does not have",
         advice="Remove disk from the nodeSelector of pod default/web-0 so that node home takes it.",
     ),
     Situation(
@@ -488,7 +488,7 @@ NODES = [
         standing(running(), nodes=[a_node(), a_node("m", taints=AWAY, meta=STAYS)], home="", options=AT_ONCE),
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
-        cause="is kept by pod default/web-0, which does not tolerate taint elsewhere:NoSchedule of node m",
+        cause="is kept by pod default/web-0: it does not tolerate taint elsewhere:NoSchedule of node m",
         advice="Add a toleration for elsewhere:NoSchedule to pod default/web-0 so that node m takes it.",
     ),
     Situation(
@@ -497,7 +497,7 @@ NODES = [
         standing(running(), nodes=[a_node(), a_node("m", unschedulable=True, meta=STAYS)], home="", options=AT_ONCE),
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
-        cause="is kept by pod default/web-0, which finds node m cordoned",
+        cause="is kept by pod default/web-0: it needs a node, and node m is cordoned",
         advice="Uncordon node m.",
     ),
     Situation(
@@ -507,8 +507,8 @@ NODES = [
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
         flips=False,
-        cause="is kept by pod default/web-0, which does not tolerate taint "
-        "node.kubernetes.io/unreachable:NoSchedule of node m",
+        cause="is kept by pod default/web-0: it does not tolerate taint node.kubernetes.io/unreachable:NoSchedule "
+        "of node m",
         advice="Add a node that takes pod default/web-0; the others do not, or are to go too.",
     ),
     Situation(
@@ -523,7 +523,7 @@ NODES = [
         ),
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
-        cause="is kept by pod default/web-0, which must not share kubernetes.io/hostname=m with pod default/web-1",
+        cause="is kept by pod default/web-0: it must not share kubernetes.io/hostname=m with pod default/web-1",
         advice="Make the required pod anti-affinity of pod default/web-0 a preferred one so that node m takes it.",
     ),
     Situation(
@@ -547,7 +547,7 @@ NODES = [
         UnremovableReason.NO_PLACE,
         "pod default/web-0",
         flips=False,
-        cause="is kept by pod default/web-0, which can use PersistentVolume pv only where kubernetes.io/hostname=n",
+        cause="is kept by pod default/web-0: it can use PersistentVolume pv only where kubernetes.io/hostname=n",
         advice="Add a node that takes pod default/web-0; the others do not, or are to go too.",
     ),
     Situation(
@@ -572,7 +572,7 @@ NODES = [
         BlockingReason.NOT_REPLICATED,
         "pod default/web-0",
         cause="is kept by pod default/web-0: no controller would make the pod again; is kept by pod "
-        "default/web-0, which needs 1.5 CPU; node home has 1 free",
+        "default/web-0: it needs 1.5 CPU, node home has 1 free",
         advice="Annotate pod default/web-0 with cluster-autoscaler.kubernetes.io/safe-to-evict: true, or run it "
         "under a controller; without one it does not come back. Lower the CPU request of pod default/web-0 "
         "from 1.5 to 1 so that node home takes it.",

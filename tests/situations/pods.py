@@ -45,7 +45,7 @@ PODS = [
         pending(TOO_WIDE),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 9Gi memory; the largest machine, of group g, has 8Gi free",
+        cause="needs 9Gi of memory, the largest machine has 8Gi",
         advice="Lower the memory request from 9Gi to 8Gi so that group g takes it, or add a group with larger "
         "machines.",
     ),
@@ -55,7 +55,7 @@ PODS = [
         pending(a_pod(cpu="5")),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 5 CPU; the largest machine, of group g, has 4 free",
+        cause="needs 5 CPU, the largest machine has 4",
         advice="Lower the CPU request from 5 to 4 so that group g takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -64,7 +64,7 @@ PODS = [
         pending(a_pod(more={"example.com/dongle": "1"})),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 1 example.com/dongle, and no group has any",
+        cause="needs 1 example.com/dongle, no machine has any",
         advice="Remove the request for 1 example.com/dongle so that group g takes it, or add a group that has "
         "example.com/dongle.",
     ),
@@ -83,8 +83,7 @@ PODS = [
         pending(a_pod(cpu="9"), groups=[a_group(template=TAINTED)]),
         NoFit.TAINT,
         "pod default/web-0",
-        cause="does not tolerate taint gpu=yes:NoSchedule of group g; needs 9 CPU; the largest machine, of group "
-        "g, has 4 free",
+        cause="does not tolerate taint gpu=yes:NoSchedule of group g",
         advice="Add a toleration for gpu=yes:NoSchedule and lower the CPU request from 9 to 4 so that group g "
         "takes it.",
     ),
@@ -94,7 +93,7 @@ PODS = [
         pending(a_pod(nodeSelector={"disk": "ssd"})),
         NoFit.NODE_AFFINITY,
         "pod default/web-0",
-        cause="wants disk=ssd, and no group has that label",
+        cause="wants disk=ssd, no group has that label",
         advice="Add a group like g with disk=ssd.",
     ),
     Situation(
@@ -103,7 +102,7 @@ PODS = [
         pending(a_pod(affinity={"nodeAffinity": at_least("disk", "ssd")})),
         NoFit.NODE_AFFINITY,
         "pod default/web-0",
-        cause="wants disk=ssd, and no group has that label",
+        cause="wants disk=ssd, no group has that label",
         advice="Add a group like g with disk=ssd.",
     ),
     Situation(
@@ -112,7 +111,7 @@ PODS = [
         pending(a_pod(affinity={"podAffinity": near("db")}), groups=[a_group(template=ZONED)]),
         NoFit.POD_AFFINITY,
         "pod default/web-0",
-        cause="has to be near pods with app=db, and there are none near new nodes of group g",
+        cause="needs to be near pods with app=db, and there are none near new nodes of group g",
         advice="Make the required pod affinity a preferred one so that group g takes it.",
     ),
     Situation(
@@ -159,7 +158,7 @@ PODS = [
         ),
         NoFit.SPREAD,
         "pod default/web-0",
-        cause="would raise the skew over zone to 2 in a; maxSkew is 1",
+        cause="would raise the skew over zone to 2 in a, maxSkew is 1",
         advice="Raise maxSkew over zone to 2 so that group g takes it, or add a group with another zone.",
     ),
     Situation(
@@ -198,7 +197,7 @@ PODS = [
         pending(a_pod(**NOT_TO_BE_BOUND)),
         NoFit.VOLUME_BINDING,
         "pod default/web-0",
-        cause="uses PersistentVolumeClaim default/data, which does not exist",
+        cause="needs PersistentVolumeClaim default/data, which does not exist",
         advice="Create PersistentVolumeClaim default/data.",
     ),
     Situation(
@@ -207,7 +206,7 @@ PODS = [
         pending(a_pod(**NOT_TO_BE_BOUND), groups=[a_group(template=a_template(labels={ZONE_LABEL: "a"}))], **ZONAL),
         NoFit.VOLUME_ZONE,
         "pod default/web-0",
-        cause="can use PersistentVolume pv only in zone b; the only zone is a",
+        cause="can use PersistentVolume pv only in zone b, the only zone is a",
         advice="Add a group like g with topology.kubernetes.io/zone=b.",
     ),
     Situation(
@@ -216,7 +215,7 @@ PODS = [
         pending(groups=[], nodes=[a_node(unschedulable=True)]),
         NoFit.UNSCHEDULABLE,
         "node n",
-        cause="finds node n cordoned",
+        cause="needs a node, and node n is cordoned",
         advice="Uncordon node n.",
     ),
     Situation(
@@ -225,7 +224,7 @@ PODS = [
         pending(a_pod(cpu="6"), groups=[], nodes=[a_node()]),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 6 CPU; node n has 4 free",
+        cause="needs 6 CPU, node n has 4 free",
         advice="Lower the CPU request from 6 to 4 so that node n takes it.",
     ),
     Situation(
@@ -235,7 +234,7 @@ PODS = [
         Obstacle.NO_GROUPS,
         "pod default/web-0",
         flips=False,
-        cause="needs a new node, and there are no node groups",
+        cause="needs a machine, and there is no node group",
         advice="Add a group whose nodes suit it; no change of the pod or of a group's sizes helps.",
     ),
     Situation(
@@ -244,7 +243,7 @@ PODS = [
         pending(groups=[FULL]),
         Skip.MAX_SIZE,
         "group g",
-        cause="group g is at its maximum size of 0",
+        cause="needs a machine of group g, which is at its maximum size of 0",
         advice="Raise the maximum size of group g to 1.",
     ),
     Situation(
@@ -253,7 +252,7 @@ PODS = [
         pending(groups=[a_group(template=TAINTED, maxSize=0)]),
         Skip.MAX_SIZE,
         "group g",
-        cause="does not tolerate taint gpu=yes:NoSchedule of group g; group g is at its maximum size of 0",
+        cause="needs a machine of group g, which is at its maximum size of 0",
         advice="Raise the maximum size of group g to 1. Add a toleration for gpu=yes:NoSchedule.",
     ),
     Situation(
@@ -262,7 +261,7 @@ PODS = [
         pending(options={"cores-total": "0:3"}),
         Skip.LIMIT,
         "flag cores-total",
-        cause="--cores-total leaves no room for another node of group g",
+        cause="needs a machine of group g, and --cores-total leaves no room for it",
         advice="Set --cores-total=0:4.",
     ),
     Situation(
@@ -271,7 +270,7 @@ PODS = [
         pending(options={"memory-total": "0:7"}),
         Skip.LIMIT,
         "flag memory-total",
-        cause="--memory-total leaves no room for another node of group g",
+        cause="needs a machine of group g, and --memory-total leaves no room for it",
         advice="Set --memory-total=0:8.",
     ),
     Situation(
@@ -288,7 +287,7 @@ PODS = [
         ),
         Skip.LIMIT,
         "flag gpu-total",
-        cause="--gpu-total leaves no room for another node of group g",
+        cause="needs a machine of group g, and --gpu-total leaves no room for it",
         advice="Set --gpu-total=t4:0:2.",
     ),
     Situation(
@@ -297,7 +296,7 @@ PODS = [
         pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
         ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
         "flag max-nodes-total",
-        cause="--max-nodes-total is 1, and so many nodes exist or are upcoming: 1",
+        cause="needs a machine, and --max-nodes-total=1 leaves no room for it",
         advice="Set --max-nodes-total=2.",
     ),
     Situation(
@@ -308,7 +307,7 @@ PODS = [
         ),
         Skip.ATOMIC_LIMIT,
         "flag max-nodes-total",
-        cause="--max-nodes-total is 2, and so many nodes exist or are upcoming: 0",
+        cause="needs a machine, and --max-nodes-total=2 leaves no room for it",
         advice="Set --max-nodes-total=3.",
     ),
     Situation(
@@ -318,7 +317,7 @@ PODS = [
         Skip.NO_TEMPLATE,
         "group g",
         flips=False,
-        cause="nobody knows what a new node of group g is like",
+        cause="needs a machine of group g, and nobody knows what its nodes are like",
         advice="Describe the nodes of group g to the autoscaler as its provider asks, or start one node by hand.",
     ),
     Situation(
@@ -345,7 +344,7 @@ PODS = [
         pending(a_pod(meta=NEW_POD)),
         Obstacle.PODS_TOO_NEW,
         "time 2026-01-05T12:00:02Z",
-        cause="the pods are so new that more may follow, and all are handled together",
+        cause="is so new that more pods may follow, and all are handled together",
         advice="Wait 1s; the autoscaler then decides again.",
     ),
     Situation(
@@ -426,7 +425,7 @@ PODS = [
         ),
         Waiting.DAEMONSET,
         "pod default/agent-0",
-        cause="needs 5 CPU; node n has 4 free",
+        cause="needs 5 CPU, node n has 4 free",
         advice="Lower the CPU request from 5 to 4 so that node n takes it.",
     ),
     Situation(
@@ -458,7 +457,7 @@ PODS = [
         ),
         Skip.BACKED_OFF,
         "group g",
-        cause="group g could not grow (OTHER)",
+        cause="needs a machine of group g, which could not grow (OTHER)",
         advice="Clear what the provider reports, or wait: group g is tried again in 5m.",
     ),
     Situation(
@@ -467,7 +466,7 @@ PODS = [
         pending(options={"scale-up-from-zero": "false"}),
         PassEnd.EMPTY_CLUSTER,
         "flag scale-up-from-zero",
-        cause="no node of the cluster is ready",
+        cause="waits, since no node of the cluster is ready",
         advice="Set --scale-up-from-zero=true.",
     ),
     Situation(
@@ -478,7 +477,7 @@ PODS = [
         ),
         PassEnd.UNHEALTHY,
         "flag ok-total-unready-count",
-        cause="4 nodes of the cluster are not ready",
+        cause="waits, since 4 nodes of the cluster are not ready",
         advice="Repair nodes that are not ready, or set --ok-total-unready-count=4; scaling then resumes.",
     ),
     Situation(
@@ -488,7 +487,7 @@ PODS = [
         Obstacle.INCREASE_FAILED,
         "group g",
         flips=False,
-        cause="group g could not grow (quota exceeded)",
+        cause="needs a machine of group g, which could not grow (quota exceeded)",
         advice="Clear what the provider reports, or wait: group g is tried again in 5m.",
     ),
     Situation(
@@ -497,8 +496,7 @@ PODS = [
         pending(a_pod(cpu="5"), options={"new-pod-scale-up-delay": "15m"}),
         Waiting.TOO_YOUNG,
         "flag new-pod-scale-up-delay",
-        cause="is younger than --new-pod-scale-up-delay asks for; needs 5 CPU; the largest machine, of group g, "
-        "has 4 free",
+        cause="is younger than --new-pod-scale-up-delay asks for; needs 5 CPU, the largest machine has 4",
         advice="Lower the CPU request from 5 to 4 so that group g takes it, or add a group with larger machines. "
         "Wait 4m59s; it may cause a scale-up then.",
     ),
@@ -529,7 +527,7 @@ PODS = [
         pending(a_pod(cpu="5", more={"memory": "9Gi"})),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 5 CPU and 9Gi memory; the largest machine, of group g, has 4 and 8Gi free",
+        cause="needs 5 CPU, the largest machine has 4",
         advice="Lower the CPU request from 5 to 4 and the memory request from 9Gi to 8Gi so that group g takes it, "
         "or add a group with larger machines.",
     ),
@@ -542,7 +540,7 @@ PODS = [
         ),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 30Gi ephemeral storage; the largest machine, of group g, has 20Gi free",
+        cause="needs 30Gi of ephemeral storage, the largest machine has 20Gi",
         advice="Lower the ephemeral storage request from 30Gi to 20Gi so that group g takes it, or add a group "
         "with larger machines.",
     ),
@@ -552,7 +550,7 @@ PODS = [
         pending(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])),
         NoFit.DEVICES,
         "pod default/web-0",
-        cause="claims gpu: the allocation of devices is not simulated",
+        cause="fits no new node: claims gpu: the allocation of devices is not simulated",
         advice="Remove the resource claims so that group g takes it.",
     ),
     Situation(
@@ -573,7 +571,7 @@ PODS = [
         ),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 4 CPU; the largest machine, of group g, has 3.5 free",
+        cause="needs 4 CPU, the largest machine has 3.5",
         advice="Lower the CPU request from 4 to 3.5 so that group g takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -585,7 +583,7 @@ PODS = [
         ),
         Obstacle.PODS_TOO_NEW,
         "time 2026-01-05T12:00:20Z",
-        cause="the pods are so new that more may follow, and all are handled together",
+        cause="is so new that more pods may follow, and all are handled together",
         advice="Wait 19s; the autoscaler then decides again.",
     ),
     Situation(
@@ -601,7 +599,7 @@ PODS = [
         ),
         Skip.NOT_READY,
         "group g",
-        cause="5 nodes of group g are missing or not ready",
+        cause="needs a machine of group g, of which 5 are missing or not ready",
         advice="Repair the nodes of group g that are not ready, or set --ok-total-unready-count=5.",
     ),
     Situation(
@@ -610,7 +608,7 @@ PODS = [
         pending(a_pod(cpu="6"), groups=[a_group(), a_group("big", a_template("5"))]),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 6 CPU; the largest machine, of group big, has 5 free",
+        cause="needs 6 CPU, the largest machine has 5",
         advice="Lower the CPU request from 6 to 5 so that group big takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -619,7 +617,7 @@ PODS = [
         pending(groups=[a_group(maxSize=0), a_group("other", TAINTED)], options={"cores-total": "0:400"}),
         Skip.MAX_SIZE,
         "group g",
-        cause="group g is at its maximum size of 0",
+        cause="needs a machine of group g, which is at its maximum size of 0",
         advice="Raise the maximum size of group g to 1.",
     ),
 ]
@@ -632,7 +630,7 @@ GROUPS = [
         pending(groups=TWO),
         PodVerdict.NOT_CHOSEN,
         "flag expander",
-        cause="expander least-waste did not choose group big",
+        cause="fits group big, which --expander=least-waste did not choose",
         advice="Set --expander=priority and rank group big first in the priority expander's ConfigMap.",
     ),
     Situation(
@@ -646,7 +644,7 @@ GROUPS = [
         ),
         PodVerdict.NOT_CHOSEN,
         "flag expander",
-        cause="expander most-pods did not choose group small",
+        cause="fits group small, which --expander=most-pods did not choose",
         advice="Set --expander=least-nodes.",
     ),
     Situation(
@@ -655,7 +653,7 @@ GROUPS = [
         pending(groups=TWO, options={"expander": "priority"}, priorityConfig="10:\n  - small\n"),
         PodVerdict.NOT_CHOSEN,
         "flag expander",
-        cause="expander priority did not choose group big",
+        cause="fits group big, which --expander=priority did not choose",
         advice="Rank group big first in the priority expander's ConfigMap.",
     ),
     Situation(
@@ -664,7 +662,7 @@ GROUPS = [
         pending(groups=[FULL]),
         Skip.MAX_SIZE,
         "group g",
-        cause="group g is at its maximum size of 0",
+        cause="needs a machine of group g, which is at its maximum size of 0",
         advice="Raise the maximum size of group g to 1.",
     ),
     Situation(
@@ -673,7 +671,7 @@ GROUPS = [
         pending(options={"cores-total": "0:3"}),
         Skip.LIMIT,
         "flag cores-total",
-        cause="--cores-total leaves no room for another node of group g",
+        cause="needs a machine of group g, and --cores-total leaves no room for it",
         advice="Set --cores-total=0:4.",
     ),
     Situation(
@@ -682,7 +680,7 @@ GROUPS = [
         pending(a_pod(cpu="5")),
         NoFit.RESOURCES,
         "pod default/web-0",
-        cause="needs 5 CPU; the largest machine, of group g, has 4 free",
+        cause="needs 5 CPU, the largest machine has 4",
         advice="Lower the CPU request from 5 to 4 so that group g takes it, or add a group with larger machines.",
     ),
     Situation(
@@ -700,7 +698,7 @@ GROUPS = [
         pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
         ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
         "flag max-nodes-total",
-        cause="--max-nodes-total is 1, and so many nodes exist or are upcoming: 1",
+        cause="needs a machine, and --max-nodes-total=1 leaves no room for it",
         advice="Set --max-nodes-total=2.",
     ),
 ]

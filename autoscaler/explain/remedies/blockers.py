@@ -192,7 +192,7 @@ def _moves(verdict: DrainVerdict) -> bool:
 def _room_for(pod: Pod, ended: ExplainedPass, among: Mask) -> Remedy:
     """Return what the nearest other node would need for the pod."""
     placer, code = ended.simulated, UnremovableReason.NO_PLACE
-    kept = f"is kept by pod {pod.key}, which"
+    kept = f"is kept by pod {pod.key}: it"
     misses = near_misses(placer, pod.cls, slice(0, placer.trial.base))
     nearest = [position for miss in misses for position in miss.positions if among[position]]
     for position in nearest[:_NEAREST]:

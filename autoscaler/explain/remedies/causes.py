@@ -1,66 +1,75 @@
-"""What stands between a pod and a node, to follow the pod's name: `needs 12 CPU; node a has 7.4 free`."""
+"""Says in one clause what keeps a pod off a node; the pod is its subject: `needs 12 CPU, node a has 7.4 free`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from autoscaler.explain.remedies.changes import joined, resource_name
 from autoscaler.explain.remedies.filters import refusing
-from autoscaler.explain.remedies.labels import that_exist, unlike, values_of
+from autoscaler.explain.remedies.labels import foreign_groups, misspelt, that_exist, unlike, values_of
 from autoscaler.explain.remedies.spot import Spot, counted_pod, pod_with_port
 from autoscaler.explain.remedies.storage import storage_labels, storage_trouble
 from autoscaler.objects import quantity
-from autoscaler.objects.matching import untolerated
-from autoscaler.objects.node import ZONES
+from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.node import ZONES, Node
+from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import PodAffinityTerm
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.affinity import AvoidGuard
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.topology import SpreadGuard
 from autoscaler.scheduling.volumes import RestrictionGuard
+from autoscaler.snapshot.template import Template
 
 
 def cause_of(rejections: Sequence[Rejection], spot: Spot) -> str:
-    """Return what the filters have against the pod on the node; empty where none has anything."""
-    first = {rejection.reason: rejection for rejection in reversed(rejections)}
-    if NoFit.UNSCHEDULABLE in first:
-        first.pop(NoFit.TAINT, None)
-    telling = ((_TELLING.get(reason), first[reason]) for reason in NoFit if reason in first)
-    told = ((tell(spot) if tell is not None else "") or one.detail or one.message for tell, one in telling)
-    return "; ".join(dict.fromkeys(told))
+    """Return what the filters have against the pod on the node; empty where none has anything.
+
+    A misspelt label is told first, then what the scheduler asks first.
+    """
+    reasons = [rejection.reason for rejection in rejections]
+    if not reasons:
+        return ""
+    if NoFit.NODE_AFFINITY in reasons and misspelt(spot.cls, spot.ended):
+        return unlike(spot)
+    tell, first = _TELLING.get(reasons[0]), rejections[0]
+    return (tell(spot) if tell is not None else "") or f"fits no new node: {first.detail or first.message}"
 
 
 def _resources(spot: Spot) -> str:
     if spot.free(quantity.PODS) < 1:
-        return f"finds no pod slot left on {spot.where}"
-    short = {
-        resource: amount
-        for resource, amount in spot.cls.requests.items()
-        if amount > spot.free(resource) and not spot.placer.profile.ignores(resource)
-    }
-    needs = joined(_amount(resource, amount) for resource, amount in short.items())
-    absent = [resource for resource in short if not _most(resource, spot)]
-    if absent and spot.group is not None:
-        what = joined(map(resource_name, absent)) if len(short) > 1 else "any"
-        return f"needs {needs}, and no group has {what}"
-    has = joined(_free(resource, spot) for resource in short)
-    largest = spot.group is not None and all(
-        spot.node.allocatable.get(resource, 0) >= _most(resource, spot) for resource in short
-    )
-    one = spot.place if spot.group is None else f"a new node of {spot.place}"
-    return f"needs {needs}; {f'the largest machine, of {spot.place},' if largest else one} has {has} free"
+        return f"needs a pod slot, and {spot.where} have none left"
+    requests = {name: amount for name, amount in spot.cls.requests.items() if not spot.placer.profile.ignores(name)}
+    short = {name: amount for name, amount in requests.items() if amount > spot.free(name)}
+    if spot.group is None:
+        has = joined(quantity.readable(name, spot.free(name)) for name in short)
+        return f"needs {joined(_amount(*each) for each in short.items())}, {spot.place} has {has} free"
+    templates, foreign = spot.ended.report.templates, foreign_groups(spot.cls, spot.ended)
+    fitting = ((group, each) for group, each in templates.items() if _may_use(spot.cls, each.node))
+    allowed = [each for group, each in fitting if group not in foreign]
+    machine = "machine" if len(allowed) == len(templates) else "machine that it may use"
+    most = {name: max((_room(template, name) for template in allowed), default=0) for name in short}
+    lacking = {name: amount for name, amount in short.items() if amount > most[name]}
+    if not lacking:
+        needs = joined(_amount(*each) for each in requests.items() if each[1])
+        return f"needs {needs}, no {machine} has all of it"
+    worst = max(lacking, key=lambda name: lacking[name] / max(1, most[name]))
+    if most[worst] <= 0:
+        return f"needs {_amount(worst, lacking[worst])}, no {machine} has any"
+    has = quantity.readable(worst, most[worst])
+    return f"needs {_amount(worst, lacking[worst])}, the largest {machine} has {has}"
+
+
+def _may_use(cls: PodClass, node: Node) -> bool:
+    return untolerated(cls, node.taints) is None and wants_node(cls, node.labels, node.name)
+
+
+def _room(template: Template, resource: str) -> int:
+    taken = sum(pod.cls.requests.get(resource, 0) for pod in template.pods)
+    return template.node.allocatable.get(resource, 0) - taken
 
 
 def _amount(resource: str, amount: int) -> str:
-    return f"{quantity.readable(resource, amount, up=True)} {resource_name(resource)}"
-
-
-def _free(resource: str, spot: Spot) -> str:
-    return quantity.readable(resource, spot.free(resource))
-
-
-def _most(resource: str, spot: Spot) -> int:
-    """Return the most that a new node of any group has of a resource."""
-    templates = spot.ended.report.templates.values()
-    return max((template.node.allocatable.get(resource, 0) for template in templates), default=0)
+    of = " of" if resource in (quantity.MEMORY, quantity.EPHEMERAL_STORAGE) else ""
+    return f"{quantity.readable(resource, amount, up=True)}{of} {resource_name(resource)}"
 
 
 def _taint(spot: Spot) -> str:
@@ -85,7 +94,7 @@ def _spread(spot: Spot) -> str:
         if not guard.tally.has_key(slice(spot.position, spot.position + 1))[0]:
             return f"is to be spread over {key}, and {spot.place} has no such label"
         domain = spot.node.labels.get(key, "there")
-        return f"would raise the skew over {key} to {guard.skew(spot.position)} in {domain}; maxSkew is {most}"
+        return f"would raise the skew over {key} to {guard.skew(spot.position)} in {domain}, maxSkew is {most}"
     return ""
 
 
@@ -93,7 +102,7 @@ def _pod_affinity(spot: Spot) -> str:
     for guard in refusing(NoFit.POD_AFFINITY, spot):
         if not isinstance(guard, AvoidGuard):
             terms = joined(dict.fromkeys(map(_selected, spot.cls.pod_affinity)))
-            return f"has to be near pods with {terms}, and there are none near {spot.where}"
+            return f"needs to be near pods with {terms}, and there are none near {spot.where}"
         tally = guard.refusing(spot.position)
         if tally is None or tally.key is None:
             continue
@@ -129,19 +138,19 @@ def _storage(spot: Spot) -> str:
         return trouble[0]
     found = storage_labels(spot)
     if found is None:
-        return f"finds no volume for its PersistentVolumeClaims on {spot.where}"
+        return f"needs volumes for its PersistentVolumeClaims, and {spot.where} can have none"
     what, labels = found
     zone = next((labels[key] for key in ZONES if key in labels), None)
     if zone is None:
         return f"{what} only where {joined(f'{key}={value}' for key, value in labels.items())}"
     zones = sorted({one for key in ZONES for one in values_of(key, spot.ended)})
-    others = f"; {that_exist(ZONES[0], zones)}" if zones and zone not in zones else ""
+    others = f", {that_exist(ZONES[0], zones)}" if zones and zone not in zones else ""
     return f"{what} only in zone {zone}{others}"
 
 
 _TELLING: Mapping[NoFit, Callable[[Spot], str]] = {
-    NoFit.UNSCHEDULABLE: lambda spot: f"finds {spot.place} cordoned",
-    NoFit.NODE_NAME: lambda spot: f"asks for node {spot.cls.node_name} by name",
+    NoFit.UNSCHEDULABLE: lambda spot: f"needs a node, and {spot.place} is cordoned",
+    NoFit.NODE_NAME: lambda spot: f"wants node {spot.cls.node_name} by name",
     NoFit.TAINT: _taint,
     NoFit.NODE_AFFINITY: unlike,
     NoFit.PORTS: _ports,

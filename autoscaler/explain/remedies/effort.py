@@ -17,7 +17,6 @@ _EFFORT: Mapping[type[c.Change], int] = {
     c.SelectLabel: 1,
     c.Uncordon: 1,
     c.Wait: 1,
-    c.LimitRequest: 3,
     c.AddGroup: 4,
     c.DeletePod: 4,
     c.DropFromPod: 5,

@@ -41,7 +41,7 @@ def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
             return paused(reason, group.id, ended, skipped.detail)
         case Skip.MAX_SIZE:
             target = ended.registry.targets.get(group.id, group.target_size)
-            cause = f"{named} is at its maximum size of {group.max_size}"
+            cause = f"needs a machine of {named}, which is at its maximum size of {group.max_size}"
             return by_change(reason, _of(group.id), ResizeGroup(group=group.id, max=target + 1), cause)
         case Skip.LIMIT:
             return _limited(group, ended)
@@ -51,14 +51,19 @@ def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
             return _unhealthy(group, ended)
         case Skip.NO_TEMPLATE:
             text = f"Describe the nodes of {named} to the autoscaler as its provider asks, or start one node by hand."
-            return remedy(reason, _of(group.id), text, cause=f"nobody knows what a new node of {named} is like")
+            return remedy(
+                reason,
+                _of(group.id),
+                text,
+                cause=f"needs a machine of {named}, and nobody knows what its nodes are like",
+            )
 
 
 def paused(code: str, group_id: str, ended: ExplainedPass, error: str) -> Remedy:
     """Return how long a group that failed is left alone."""
     pause = backed_off(ended.memory.registry.backoffs, group_id, ended.report.now)
     said = error or ("" if pause is None else pause.error.code)
-    cause = f"group {group_id} could not grow" + (f" ({said})" if said else "")
+    cause = f"needs a machine of group {group_id}, which could not grow" + (f" ({said})" if said else "")
     if pause is None:
         text = f"Clear what the provider reports; group {group_id} is then tried again."
         return remedy(code, _of(group_id), text, cause=cause)
@@ -83,7 +88,7 @@ def more_nodes(wanted: int, ended: ExplainedPass, code: str = ScaleUpResult.LIMI
     present = max(counted, sum(1 for _ in registry.readings.ready()))
     flag = SetFlag(flag=MAX_NODES, value=str(present + wanted))
     limit = config.limits.max_nodes_total
-    cause = f"--{MAX_NODES} is {limit}, and so many nodes exist or are upcoming: {present}"
+    cause = f"needs a machine, and --{MAX_NODES}={limit} leaves no room for it"
     return by_change(code, (CulpritKind.FLAG, MAX_NODES), flag, cause)
 
 
@@ -94,7 +99,7 @@ def _limited(group: Group, ended: ExplainedPass) -> Remedy:
     used = usage(config.limits, config.rules, sized, templates, nodes, registry.upcoming)
     if isinstance(used, Uncountable):
         text = f"Describe the nodes of group {used.group} to the autoscaler as its provider asks."
-        cause = f"the limits of the cluster have to count group {used.group}, and nobody knows what its nodes are like"
+        cause = f"needs a machine, and limits have to count group {used.group}, whose nodes nobody knows"
         return remedy(Skip.LIMIT, _of(used.group), text, cause=cause)
     wanted = group.room if group.settings.zero_or_max_node_scaling else 1
     need = need_of(group, templates[group.id], sized, config.rules)
@@ -102,10 +107,10 @@ def _limited(group: Group, ended: ExplainedPass) -> Remedy:
     name = changes[0].flag if changes else "gpu-total"
     if not changes:
         text = f"Describe the GPUs of group {group.id} to the autoscaler as its provider asks."
-        cause = f"--{name} has to count the GPUs of group {group.id}, and nobody knows how many a node has"
+        cause = f"needs a machine of group {group.id}, and nobody knows how many GPUs --{name} has to count"
         return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), text, cause=cause)
     flags = joined(f"--{flag}" for flag in dict.fromkeys(change.flag for change in changes))
-    cause = f"{flags} leave{'' if len(changes) > 1 else 's'} no room for another node of group {group.id}"
+    cause = f"needs a machine of group {group.id}, and {flags} leave{'' if len(changes) > 1 else 's'} no room for it"
     return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), sentence(told(changes)), changes, cause)
 
 
@@ -133,12 +138,12 @@ def _unhealthy(group: Group, ended: ExplainedPass) -> Remedy:
     buckets = state.buckets
     if buckets.empty:
         text = f"Find out why no machine of group {group.id} becomes a node: see its events at the provider."
-        cause = f"none of the {state.acceptable.target} machines of group {group.id} has registered"
+        cause = f"needs a machine of group {group.id}, and none of {state.acceptable.target} has registered"
         return remedy(Skip.NOT_READY, _of(group.id), text, cause=cause)
     missing = max(0, state.acceptable.min_nodes - len(buckets.ready) - len(buckets.suspended))
     flag = SetFlag(flag="ok-total-unready-count", value=str(missing))
     text = f"Repair the nodes of group {group.id} that are not ready, or {told([flag])}."
-    cause = f"{missing} nodes of group {group.id} are missing or not ready"
+    cause = f"needs a machine of group {group.id}, of which {missing} are missing or not ready"
     return remedy(Skip.NOT_READY, _of(group.id), text, [flag], cause)
 
 
@@ -157,5 +162,5 @@ def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> 
     if not changes:
         by_rank = [] if names[0] == "priority" else [SetFlag(flag="expander", value="priority")]
         changes = [*by_rank, RankFirst(group=group_id)]
-    cause = f"expander {','.join(names)} did not choose group {group_id}"
+    cause = f"fits group {group_id}, which --expander={','.join(names)} did not choose"
     return remedy(PodVerdict.NOT_CHOSEN, (CulpritKind.FLAG, "expander"), sentence(told(changes)), changes, cause)

@@ -1,9 +1,9 @@
 """The labels that a pod asks of its node: which of them are misspelt, and what exists instead."""
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from autoscaler.objects.meta import Operator, Requirement
 from autoscaler.objects.node import HOSTNAME, INSTANCE_TYPES, REGIONS, ZONES
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector
+from cloudprovider.nearest import nearest_word
 
 ARCHITECTURES = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 SYSTEMS = ("kubernetes.io/os", "beta.kubernetes.io/os")
@@ -29,8 +30,8 @@ _DISTINCT = (*_WORDS, HOSTNAME)
 """Keys whose values look alike without being misspelt."""
 _ALIASES = {"x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "aarch64": "arm64", "arm": "arm64"}
 _SHOWN = 5
-_LIKENESS = 0.75
-"""The least share of letters in common of a word and what it is taken for."""
+_LONGEST = 80
+_MOST = 500
 
 
 class WantedLabel(msgspec.Struct, frozen=True):
@@ -42,8 +43,7 @@ class WantedLabel(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return it as selectors are written."""
-        only = self.values[0] if len(self.values) == 1 else f"({', '.join(self.values)})"
-        return f"{self.key}={only}"
+        return f"{self.key}={_listed(self.values, 'or')}"
 
 
 def wanted_labels(cls: PodClass) -> Iterator[WantedLabel]:
@@ -66,14 +66,14 @@ def labels_that_exist(ended: ExplainedPass) -> Iterator[Mapping[str, str]]:
         yield from (node.labels for node in ended.view.nodes)
 
 
-def keys_that_exist(ended: ExplainedPass) -> set[str]:
+def keys_that_exist(ended: ExplainedPass) -> tuple[str, ...]:
     """Return the keys of all these labels."""
-    return {key for labels in labels_that_exist(ended) for key in labels}
+    return tuple(sorted({key for labels in labels_that_exist(ended) for key in labels}))
 
 
-def values_of(key: str, ended: ExplainedPass) -> list[str]:
+def values_of(key: str, ended: ExplainedPass) -> tuple[str, ...]:
     """Return the values that exist of a label, sorted."""
-    return sorted({labels[key] for labels in labels_that_exist(ended) if key in labels})
+    return tuple(sorted({labels[key] for labels in labels_that_exist(ended) if key in labels}))
 
 
 def misspelt(cls: PodClass, ended: ExplainedPass) -> bool:
@@ -134,15 +134,21 @@ def corrections(spot: Spot) -> Iterator[SelectLabel]:
             )
 
 
-def near_word(key: str, word: str, known: Collection[str]) -> str | None:
-    """Return the one of the known words, values of a label, that a word was probably meant to be."""
+@lru_cache(maxsize=256)
+def near_word(key: str, word: str, known: tuple[str, ...]) -> str | None:
+    """Return the one of the known words, values of a label, that a word was probably meant to be.
+
+    Long words, and more than some hundreds, are not compared: that takes time by the square.
+    """
     if key in (*ARCHITECTURES, *SYSTEMS) and _ALIASES.get(word) in known:
         return _ALIASES[word]
+    if len(word) > _LONGEST:
+        return None
     plain = [other for other in known if _plain(other) == _plain(word)]
     if plain or key in _DISTINCT:
         return plain[0] if plain else None
-    close = difflib.get_close_matches(word, sorted(known), n=1, cutoff=_LIKENESS)
-    return close[0] if close and not _numbered_alike(word, close[0]) else None
+    close = nearest_word(word, [other for other in known[:_MOST] if len(other) <= _LONGEST])
+    return None if close is None or _numbered_alike(word, close) else close
 
 
 def _plain(word: str) -> str:
@@ -184,21 +190,21 @@ def unlike(spot: Spot) -> str:
     return f"wants {missing[0]}, which {spot.place} does not have" if missing else ""
 
 
-def _unknown(wanted: WantedLabel, known: Collection[str], ended: ExplainedPass) -> str:
+def _unknown(wanted: WantedLabel, known: tuple[str, ...], ended: ExplainedPass) -> str:
     whose = "group" if ended.report.templates else "node"
     if wanted.key in _WORDS and known:
         one = _WORDS[wanted.key][0]
         near = near_word(wanted.key, wanted.values[0], known)
         guess = "" if near is None else f" (did you mean {near}?)"
-        return f"wants {one} {' or '.join(wanted.values)}; {that_exist(wanted.key, known)}{guess}"
+        return f"wants {one} {_listed(wanted.values, 'or')}, {that_exist(wanted.key, known)}{guess}"
     value = wanted.values[0]
     if wanted.key == HOSTNAME:
         return f"wants the node whose host name is {value}"
     near = near_word(wanted.key, value, known) if known else _near_key(wanted.key, keys_that_exist(ended))
     if near is not None:
-        return f"wants {wanted}, and no {whose} has that label (did you mean {near}?)"
-    exist = f"; {wanted.key} is {_listed(known, 'or')}" if 0 < len(known) <= _SHOWN else ""
-    return f"wants {wanted}, and no {whose} has that label{exist}"
+        return f"wants {wanted}, no {whose} has that label (did you mean {near}?)"
+    exist = f" (there {'is' if len(known) == 1 else 'are'} {_listed(known)})" if known else ""
+    return f"wants {wanted}, no {whose} has that label{exist}"
 
 
 def in_another(key: str) -> str:
@@ -212,7 +218,7 @@ def that_exist(key: str, values: Collection[str]) -> str:
     return f"the only {one} is {_listed(values)}" if len(values) == 1 else f"the {many} are {_listed(values)}"
 
 
-def _near_key(key: str, keys: Collection[str]) -> str | None:
+def _near_key(key: str, keys: tuple[str, ...]) -> str | None:
     same_end = [other for other in keys if other.rpartition("/")[2] == key.rpartition("/")[2]]
     if same_end:
         return min(same_end, key=lambda other: ("beta" in other, other))

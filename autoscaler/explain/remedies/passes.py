@@ -16,19 +16,19 @@ def ended_early(ended: ExplainedPass) -> Remedy | None:
     match end:
         case PassEnd.EMPTY_CLUSTER:
             flag = SetFlag(flag="scale-up-from-zero", value="true")
-            return by_change(end, (CulpritKind.FLAG, flag.flag), flag, "no node of the cluster is ready")
+            return by_change(end, (CulpritKind.FLAG, flag.flag), flag, "waits, since no node of the cluster is ready")
         case PassEnd.UNHEALTHY:
             unready = len(ended.registry.cluster.unready)
             flag = SetFlag(flag="ok-total-unready-count", value=str(unready))
             text = f"Repair nodes that are not ready, or {told([flag])}; scaling then resumes."
-            cause = f"{unready} nodes of the cluster are not ready"
+            cause = f"waits, since {unready} nodes of the cluster are not ready"
             return remedy(end, (CulpritKind.FLAG, flag.flag), text, [flag], cause)
         case PassEnd.SIZES_FIXED:
-            return next_pass(end, "the pass corrected target sizes of groups first", ended)
+            return next_pass(end, "waits, since the pass corrected target sizes of groups first", ended)
         case PassEnd.SILENT:
-            return next_pass(end, "the API server does not answer", ended)
+            return next_pass(end, "waits, since the API server does not answer", ended)
         case PassEnd.FAILED:
-            return next_pass(end, f"the pass failed: {ended.report.error}", ended)
+            return next_pass(end, f"waits, since the pass failed: {ended.report.error}", ended)
         case PassEnd.COMPLETE:
             return None
 
@@ -51,7 +51,7 @@ def held_back(ended: ExplainedPass) -> Remedy | None:
     result, plan = report.scale_up.result, report.scale_up.plan
     if result is ScaleUpResult.IN_COOLDOWN:
         work = [pod for pod in report.pods.unschedulable if pod.cls.headroom is None]
-        cause = "the pods are so new that more may follow, and all are handled together"
+        cause = "is so new that more pods may follow, and all are handled together"
         return after(Obstacle.PODS_TOO_NEW, cause, new_for_s(work, report.now), ended)
     capped = plan is not None and plan.capped_by_nodes_total
     ready = sum(1 for _ in ended.registry.readings.ready())

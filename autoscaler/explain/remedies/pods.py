@@ -141,10 +141,11 @@ def _no_way(pod: Pod, ended: ExplainedPass, reach: Reach) -> Remedy:
     text = "Add a group whose nodes suit it; no change of the pod or of a group's sizes helps."
     culprit = CulpritKind.POD, pod.key
     if not reach.groups:
-        return remedy(Obstacle.NO_GROUPS, culprit, text, cause="needs a new node, and there are no node groups")
+        return remedy(Obstacle.NO_GROUPS, culprit, text, cause="needs a machine, and there is no node group")
     group_id, skipped = reach.groups[0]
     if skipped is not None:
-        return remedy(skipped.reason, culprit, text, cause=skipped.detail or skipped.message)
+        why = f"needs a machine of group {group_id}, which may not grow: {skipped.detail or skipped.message}"
+        return remedy(skipped.reason, culprit, text, cause=why)
     trial = ended.simulated.trial
     with trial.fork():
         spot = Spot(ended, pod, trial.add(ended.report.templates[group_id], 1)[0], group_id)
@@ -169,20 +170,21 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
         cause, another = cause_of(reasons, spot), _or_another_group(changes or (), spot)
     by_zone = verdict(placer, pod.cls, template, reasons)
     if first is None and by_zone != reasons:
+        cause = f"needs another zone than the next machine's: {by_zone[0].detail}"
         text = f"Wait, or use one group per zone in place of {group_id}, so that the zone can be chosen."
-        return remedy(by_zone[0].reason, (CulpritKind.GROUP, group_id), text, cause=by_zone[0].detail)
+        return remedy(by_zone[0].reason, (CulpritKind.GROUP, group_id), text, cause=cause)
     if changes is None or not (changes or first):
         return None
     if first is None:
         return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, spot, another), changes, cause)
-    return first if not changes else _held_besides(first, changes, cause, pod)
+    return first if not changes else _held_besides(first, changes, pod)
 
 
-def _held_besides(first: Remedy, changes: Sequence[AnyChange], cause: str, pod: Pod) -> Remedy:
+def _held_besides(first: Remedy, changes: Sequence[AnyChange], pod: Pod) -> Remedy:
     """Return what has a group that may not grow take a pod which does not fit it either."""
     text = f"{first.text} {sentence(told(changes, pod.key))}"
     culprit = first.culprit.kind, first.culprit.name
-    return remedy(first.code, culprit, text, (*first.changes, *changes), f"{cause}; {first.cause}")
+    return remedy(first.code, culprit, text, (*first.changes, *changes), first.cause)
 
 
 def _to_take(changes: Sequence[AnyChange], spot: Spot, another: str) -> str:

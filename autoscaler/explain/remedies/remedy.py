@@ -75,7 +75,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     code: ObstacleCode
     culprit: Culprit
     cause: str = ""
-    """What stands in the way: half a sentence, to follow the object's name and a colon."""
+    """What stands in the way, as a clause about the pod or the node: `needs 12 CPU, the largest machine has 7.9`."""
     text: str
     """What to do about it: one or two sentences for people."""
     changes: list[AnyChange]

@@ -50,27 +50,27 @@ def storage_trouble(spot: Spot) -> tuple[str, str] | None:
 
 _TROUBLES: Mapping[ClaimFault, tuple[str, str]] = {
     ClaimFault.MISSING: (
-        "uses PersistentVolumeClaim {claim}, which does not exist",
+        "needs PersistentVolumeClaim {claim}, which does not exist",
         "Create PersistentVolumeClaim {claim}.",
     ),
     ClaimFault.NOT_MADE_YET: (
-        "uses PersistentVolumeClaim {claim}, which does not exist yet",
+        "needs PersistentVolumeClaim {claim}, which does not exist yet",
         "Wait for the controller manager to create PersistentVolumeClaim {claim}; if it does not, see its log.",
     ),
     ClaimFault.UNDECODED: (
-        "uses PersistentVolumeClaim {claim}, which cannot be decoded",
+        "needs PersistentVolumeClaim {claim}, which cannot be decoded",
         "Correct PersistentVolumeClaim {claim}; the log has the error.",
     ),
     ClaimFault.LOST: (
-        "uses PersistentVolumeClaim {claim}, whose PersistentVolume {volume} is lost",
+        "needs PersistentVolumeClaim {claim}, whose PersistentVolume {volume} is lost",
         "Restore PersistentVolume {volume}, or delete PersistentVolumeClaim {claim} and create it again.",
     ),
     ClaimFault.LEAVING: (
-        "uses PersistentVolumeClaim {claim}, which is being deleted",
+        "needs PersistentVolumeClaim {claim}, which is being deleted",
         "Create PersistentVolumeClaim {claim} again once it is gone.",
     ),
     ClaimFault.VOLUME_MISSING: (
-        "uses PersistentVolumeClaim {claim}, whose PersistentVolume {volume} does not exist",
+        "needs PersistentVolumeClaim {claim}, whose PersistentVolume {volume} does not exist",
         "Restore PersistentVolume {volume}, or delete PersistentVolumeClaim {claim} and create it again.",
     ),
 }
@@ -80,16 +80,16 @@ def _unbound(faulty: FaultyClaim, claim: PersistentVolumeClaim, cls: PodClass, r
     key, name = f"{cls.namespace}/{faulty.name}", claim.storage_class
     if missing := _missing_class(faulty, cls, related):
         return (
-            f"uses PersistentVolumeClaim {key}, whose StorageClass {missing} does not exist",
+            f"needs PersistentVolumeClaim {key}, whose StorageClass {missing} does not exist",
             f"Create StorageClass {missing}.",
         )
     if not name:
         return (
-            f"uses PersistentVolumeClaim {key}, which has neither a volume nor a StorageClass",
+            f"needs PersistentVolumeClaim {key}, which has neither a volume nor a StorageClass",
             f"Name a StorageClass in PersistentVolumeClaim {key}, or create a PersistentVolume for it.",
         )
     return (
-        f"uses PersistentVolumeClaim {key}, which is not bound yet",
+        f"needs PersistentVolumeClaim {key}, which is not bound yet",
         f"See the events of PersistentVolumeClaim {key}: StorageClass {name} binds it before the pod has a node.",
     )
 
@@ -105,7 +105,7 @@ def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
         if volume is not None:
             words, asked = f"can use PersistentVolume {volume.name}", _asked(volume)
         elif storage is not None:
-            words, asked = f"gets a volume of StorageClass {storage.name}", _allowed(storage)
+            words, asked = f"needs a volume of StorageClass {storage.name}, which makes them", _allowed(storage)
         else:
             continue
         if any(labels.get(key) != value for key, value in asked.items()):

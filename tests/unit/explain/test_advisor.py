@@ -64,7 +64,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(more={"memory": "9Gi"})),
             NoFit.RESOURCES,
-            "needs 9Gi memory; the largest machine, of group g, has 8Gi free",
+            "needs 9Gi of memory, the largest machine has 8Gi",
             id="memory",
         ),
         pytest.param(
@@ -79,7 +79,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
                 groups=[a_group("cpu", a_template("8", "2Gi")), a_group("memory", a_template("2", "8Gi"))],
             ),
             NoFit.RESOURCES,
-            "needs 6Gi memory; a new node of group cpu has 2Gi free",
+            "needs 6 CPU and 6Gi of memory, no machine has all of it",
             id="both at once",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(nodeSelector={"pol": "spot"}), groups=POOLS),
             NoFit.NODE_AFFINITY,
-            "wants pol=spot, and no group has that label (did you mean pool?)",
+            "wants pol=spot, no group has that label (did you mean pool?)",
             id="misspelt key",
         ),
         pytest.param(
@@ -103,13 +103,13 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(volumes=[{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}])),
             NoFit.VOLUME_BINDING,
-            "uses PersistentVolumeClaim default/data, which does not exist",
+            "needs PersistentVolumeClaim default/data, which does not exist",
             id="missing claim",
         ),
         pytest.param(
             a_pass(a_pod(), groups=[a_group(maxSize=0)]),
             Skip.MAX_SIZE,
-            "needs a machine; group g is at its maximum size of 0",
+            "needs a machine of group g, which is at its maximum size of 0",
             id="full group",
         ),
         pytest.param(
@@ -190,8 +190,8 @@ def test_stuck_pods_make_the_headline() -> None:
     assert status.headline is not None
     assert status.headline.tone is Tone.BAD
     assert status.headline.text == (
-        "3 pods are stuck: 2 need 12 CPU, the largest machine, of group g, has 4 free; "
-        "1 wants pool=x, and no group has that label, pool is general or spot."
+        "3 pods are stuck: 2 need 12 CPU, the largest machine has 4; 1 wants pool=x, no group has "
+        "that label (there are general and spot)."
     )
     assert report.scale_up.result is ScaleUpResult.NO_OPTIONS
     assert {pod.verdict for pod in status.pods} == {PodVerdict.NO_GROUP_FITS}
