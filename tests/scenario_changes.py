@@ -80,6 +80,7 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             )
         case c.AddGroup():
             added = copy.deepcopy(_group(document, change.like))
+            added["template"] = added.get("template") or _template_of(document, change.like)
             added["template"]["metadata"].setdefault("labels", {}).update(change.labels)
             document["nodeGroups"].append({**added, "id": f"{change.like}-2", "targetSize": 0})
         case c.DeletePod():
@@ -99,6 +100,13 @@ def _apply_to_group(change: c.ResizeGroup | c.SetGroupOption, group: Json) -> No
             group.update({} if change.max is None else {"maxSize": change.max})
         case c.SetGroupOption():
             group["options"][change.option] = change.value
+
+
+def _template_of(document: Json, group_id: str) -> Json:
+    """Return a template like a node of the group."""
+    name = next(name for name, group in document["nodeToGroup"].items() if group == group_id)
+    node = _node(document, name)
+    return copy.deepcopy({**node, "metadata": {"labels": node["metadata"]["labels"]}})
 
 
 def _add_claim(document: Json, key: str) -> None:

@@ -71,7 +71,7 @@ def _message(verdict: NodeVerdict, unremovable: UnremovableNode | None, result: 
     if unremovable is not None:
         return TABLE[UnremovableReason][unremovable.reason].text
     how = TABLE[ScaleDownResult][result].text
-    return f"unneeded; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not evaluated it; {how}"
+    return f"Unneeded. {how}" if verdict is NodeVerdict.UNNEEDED else f"Scale-down has not evaluated it. {how}"
 
 
 def _state(ended: ExplainedPass, name: str) -> str:

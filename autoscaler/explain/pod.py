@@ -25,7 +25,7 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.overlay import Trial
-from autoscaler.snapshot.template import Template
+from autoscaler.snapshot.template import UPCOMING, Template
 
 RUNS = "Runs"
 _UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
@@ -100,7 +100,7 @@ def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanati
     answer = PodExplanation(
         target=target,
         verdict=status.verdict,
-        message=_message(status.verdict, status.detail, node, status.planned_group),
+        message=_message(status.verdict, status.detail, _place(node, ended), status.planned_group),
         node=node,
         group=status.planned_group,
         scheduler_message=_scheduler_message(pod, ended),
@@ -179,12 +179,21 @@ def _node_of(pod: Pod, ended: ExplainedPass) -> str | None:
             return None
 
 
-def _message(verdict: str, detail: str, node: str | None, group: str | None) -> str:
+def _place(node: str | None, ended: ExplainedPass) -> str:
+    """Return what to call the node that a pod fits on or is nominated to."""
+    group = None
+    if node is not None and node not in ended.view.positions:
+        names = {group: f"{template.node.name}-{UPCOMING}" for group, template in ended.report.templates.items()}
+        group = next((group for group, name in names.items() if node.startswith(name)), None)
+    return f"node {node}" if group is None else f"an upcoming node of group {group}"
+
+
+def _message(verdict: str, detail: str, node: str, group: str | None) -> str:
     match verdict:
         case Waiting.FITS:
             return f"needs no new node: it fits on {node}"
         case Waiting.NOMINATED:
-            return f"{detail} The node is {node}."
+            return f"{detail} It is {node}."
         case PodVerdict.HELPED:
             return f"gets a new node of group {group}"
         case PodVerdict.NO_GROUP_FITS:

@@ -172,7 +172,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         PodVerdict.HELPED: Meaning("Nodes were requested, and the pod fits on them."),
         PodVerdict.NO_GROUP_FITS: Meaning(
             "No group that may grow can take the pod; there is one reason per group.",
-            "Fix the reason of one group; its entry says how.",
+            "Do what the advice beside it says; `autoscaler explain pod/NAMESPACE/NAME` has alternatives.",
         ),
         PodVerdict.NEXT_PASS: Meaning(
             "A group can take the pod, but another group was chosen first, or a limit allowed fewer nodes than wanted.",

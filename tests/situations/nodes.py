@@ -203,7 +203,7 @@ NODES = [
         standing(running(owner=""), nodes=[a_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
         UnremovableReason.DISABLED,
         "node n",
-        cause="is annotated to stay; is kept by pod default/web-0: no controller would make the pod again",
+        cause="is annotated to stay",
         advice="Remove the annotation cluster-autoscaler.kubernetes.io/scale-down-disabled from node n. Annotate "
         "pod default/web-0 with cluster-autoscaler.kubernetes.io/safe-to-evict: true, or run it under a "
         "controller; without one it does not come back.",
@@ -409,7 +409,7 @@ NODES = [
         standing(options={"scale-down-enabled": "false"}),
         Obstacle.SCALE_DOWN_DISABLED,
         "flag scale-down-enabled",
-        cause="is unneeded, and scale-down is off",
+        cause="stays, since scale-down is off",
         advice="Set --scale-down-enabled=true.",
     ),
     Situation(
@@ -418,8 +418,7 @@ NODES = [
         standing(running(cpu="2500m", owner="")),
         UnremovableReason.NOT_UNDERUTILIZED,
         "flag scale-down-utilization-threshold",
-        cause="is in use: 62% of its cpu is requested, the threshold is 50%; is kept by pod default/web-0: no "
-        "controller would make the pod again",
+        cause="is in use: 62% of its cpu is requested, the threshold is 50%",
         advice="Nothing to do; to have it removed all the same, set --scale-down-utilization-threshold=0.63. "
         "Annotate pod default/web-0 with cluster-autoscaler.kubernetes.io/safe-to-evict: true, or run it "
         "under a controller; without one it does not come back.",
@@ -430,8 +429,7 @@ NODES = [
         standing(running(meta={"annotations": {SAFE: "false"}}), group={"minSize": 1}),
         UnremovableReason.MIN_SIZE,
         "group g",
-        cause="is needed for the minimum size of group g, which is 1; is kept by pod default/web-0: annotated "
-        "cluster-autoscaler.kubernetes.io/safe-to-evict: false",
+        cause="is needed for the minimum size of group g, which is 1",
         advice="Lower the minimum size of group g to 0. Remove the annotation "
         "cluster-autoscaler.kubernetes.io/safe-to-evict from pod default/web-0.",
     ),

@@ -496,7 +496,7 @@ PODS = [
         pending(a_pod(cpu="5"), options={"new-pod-scale-up-delay": "15m"}),
         Waiting.TOO_YOUNG,
         "flag new-pod-scale-up-delay",
-        cause="is younger than --new-pod-scale-up-delay asks for; needs 5 CPU, the largest machine has 4",
+        cause="is younger than --new-pod-scale-up-delay asks for",
         advice="Lower the CPU request from 5 to 4 so that group g takes it, or add a group with larger machines. "
         "Wait 4m59s; it may cause a scale-up then.",
     ),
@@ -506,8 +506,7 @@ PODS = [
         pending(a_pod(priority=-100), groups=[a_group(template=TAINTED)]),
         Waiting.EXPENDABLE,
         "pod default/web-0",
-        cause="has priority -100, and pods below -10 get no nodes; does not tolerate taint gpu=yes:NoSchedule of "
-        "group g",
+        cause="has priority -100, and pods below -10 get no nodes",
         advice="Raise the priority to -10. Add a toleration for gpu=yes:NoSchedule so that group g takes it, or "
         "add a group without this taint.",
     ),

@@ -83,7 +83,7 @@ def _removable(case: NodeCase) -> Remedies:
         yield _cooling(case, ScaleDownResult.IN_COOLDOWN, case.ended.memory.registry.last)
     elif not case.ended.config.scale_down.scale_down_enabled:
         flag = SetFlag(flag="scale-down-enabled", value="true")
-        yield _by_flag(Obstacle.SCALE_DOWN_DISABLED, flag, "is unneeded, and scale-down is off")
+        yield _by_flag(Obstacle.SCALE_DOWN_DISABLED, flag, "stays, since scale-down is off")
     elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and case.removal is None:
         yield next_pass(Obstacle.SCALE_UP_FIRST, "is not checked in a pass that scales up", case.ended)
     elif group is None:

@@ -19,6 +19,9 @@ from autoscaler.reasons import (
     Waiting,
 )
 
+_TOLD = 3
+"""Of several remedies that belong together, so many are told."""
+
 
 class Obstacle(StrEnum):
     """Obstacles that have no reason."""
@@ -91,7 +94,9 @@ def remedy(
 
 
 def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: float | None = None) -> Remedy:
-    """Return one remedy with the changes of all; code and culprit are the first one's.
+    """Return one remedy with the changes of all; code, culprit and, if it is `first`, cause are the first one's.
+
+    The text names the first few.
 
     `until_s`: the node is looked at again that many seconds from now.
     """
@@ -99,10 +104,15 @@ def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: flo
     lead = remedies[0]
     changes = once(change for part in remedies for change in part.changes)
     in_order = sorted(remedies, key=lambda part: any(isinstance(change, Wait) for change in part.changes))
-    text = " ".join(dict.fromkeys(part.text for part in in_order))
-    cause = "; ".join(dict.fromkeys(part.cause for part in remedies if part.cause))
+    text = " ".join(_few(list(dict.fromkeys(part.text for part in in_order)), "{} more obstacles are not named here."))
+    cause = lead.cause if first else "; ".join(_few(list(dict.fromkeys(part.cause for part in remedies)), "{} more"))
     if until_s is not None:
         wait = Wait(seconds=until_s)
         changes.append(wait)
         text += f" The node is checked again in {wait.span}."
     return remedy(lead.code, (lead.culprit.kind, lead.culprit.name), text, changes, cause)
+
+
+def _few(told: list[str], more: str) -> list[str]:
+    """Return the first few, and how many more there are."""
+    return told if len(told) <= _TOLD else [*told[: _TOLD - 1], more.format(len(told) - _TOLD + 1)]

@@ -22,7 +22,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.meta import LAST_KNOWN, UNDECODED
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
-from tests.manifests import a_pod, running
+from tests.manifests import a_group, a_pod, running
 from tests.situations.pods import TWO
 from tests.situations.scenes import pending, standing
 
@@ -137,3 +137,19 @@ def test_a_pod_that_cannot_be_decoded_is_named_and_nothing_is_proposed() -> None
     assert (answer.remedy.code, answer.remedy.changes) == ("PodCannotBeDecoded", [])
     assert answer.remedy.cause.startswith("is kept by pod default/web-0: ")
     assert answer.remedy.text == "Correct pod default/web-0, or move it by hand."
+
+
+def test_of_many_obstacles_a_few_are_told_and_all_changes_are_there() -> None:
+    answer = explained(standing(*(running(f"web-{number}", cpu="10m", owner="") for number in range(25))), "node/n")
+    assert isinstance(answer, NodeExplanation)
+    assert answer.remedy is not None
+    assert answer.remedy.text.count("Annotate pod") == 2
+    assert "23 more obstacles are not named here." in answer.remedy.text
+    assert answer.remedy.cause.endswith("; 23 more")
+    assert sum(isinstance(change, Annotate) for change in answer.remedy.changes) == 25
+
+
+def test_a_node_that_is_to_come_is_called_by_its_group() -> None:
+    found = explained(pending(a_pod(), nodes=[], groups=[a_group(targetSize=1)]), "pod/default/web-0")
+    assert isinstance(found, PodExplanation)
+    assert found.message == "needs no new node: it fits on an upcoming node of group g"
