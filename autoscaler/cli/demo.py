@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -112,6 +113,7 @@ def _free_port(wanted: Sequence[int]) -> int:
     """Return the first of these ports that is free; 0 stands for any."""
     for port in wanted:
         with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon's own socket
             try:
                 probe.bind((_ADDRESS, port))
             except OSError:
@@ -135,7 +137,7 @@ In another terminal:
   kubectl get nodes,pods -A
   kubectl top nodes
   kubectl get events -A
-  {_program()} explain --daemon {url} node/{demo.first_node}
+  {_program()} explain group/{demo.story.cloud.groups[0].id}
 
 Ctrl-C ends it and leaves nothing behind.
 """
@@ -143,7 +145,10 @@ Ctrl-C ends it and leaves nothing behind.
 
 def _program() -> str:
     """Return what starts this program in another terminal."""
-    return "autoscaler" if shutil.which("autoscaler") else sys.argv[0]
+    if shutil.which("autoscaler"):
+        return "autoscaler"
+    typed = Path(sys.argv[0])
+    return f"{sys.executable} -m autoscaler" if typed.name == "__main__.py" else str(typed)
 
 
 def _ending(progress: DemoProgress) -> str:

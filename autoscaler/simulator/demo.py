@@ -4,19 +4,20 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from autoscaler.app.daemon import Daemon
-from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.clock import Clock
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
-from autoscaler.errors import AutoscalerError, ConfigError, Gone, RetryLater
-from autoscaler.kube.client import Client, ClientSettings
-from autoscaler.kube.config import RestConfig
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
@@ -33,6 +34,9 @@ OPTIONS: Mapping[str, Any] = {
     "unremovable-node-recheck-timeout": "10s",
 }
 """Flags under which nodes come and go while somebody watches."""
+_SERVICE = "cluster-autoscaler"
+"""Name under which the API server's proxy reaches the daemon."""
+_PATIENCE_S = 60.0
 
 
 class DemoProgress(msgspec.Struct, frozen=True, rename="camel"):
@@ -95,6 +99,7 @@ class Demo:
             if problems := list(_foreign_options(config, str(self.kubeconfig))):
                 raise ConfigError(problems)
             self._daemon = Daemon(config, self._clock, {}, load_config)
+            self._server.expose(config.kube.namespace, _SERVICE, self._daemon_url)
         except AutoscalerError:
             self._stop_cluster()
             raise
@@ -140,11 +145,6 @@ class Demo:
         """Where kubectl finds the cluster."""
         return self._server.url
 
-    @property
-    def first_node(self) -> str:
-        """A node that is there from the start."""
-        return str(self._storage.list("nodes")[0]["metadata"]["name"])
-
     def storyteller(self, say: Say, *, attended: bool) -> Storyteller:
         """Return who tells the story of this demo; inside the context."""
         return Storyteller(self.story, self._cluster, self._cloud, self._advice, say, attended=attended)
@@ -165,22 +165,19 @@ class Demo:
             story=self._name,
         )
 
+    def _daemon_url(self) -> str:
+        return "" if self._daemon is None else f"http://127.0.0.1:{self._daemon.port}"
+
     def _advice(self, pod: str) -> str | None:
         """Ask the daemon over HTTP, as anybody would, for the change that would help a pod."""
-        if self._daemon is None:
-            return None
-        executor = ThreadExecutor(1)
-        client = Client(
-            RestConfig(f"http://127.0.0.1:{self._daemon.port}"), self._clock, executor.sleep, ClientSettings()
-        )
+        where = f"{self._daemon_url()}/api/v1/explain"
         try:
-            answer = msgspec.json.decode(client.get("/api/v1/explain", {"pod": pod}), type=_ExplainAnswer)
-        except (Gone, RetryLater):
+            answer = urllib3.request("GET", where, fields={"pod": pod}, timeout=_PATIENCE_S, retries=False)
+        except HTTPError:
             return None
-        finally:
-            client.close()
-            executor.stop()
-        explained = answer.explanation
+        if answer.status != HTTPStatus.OK:
+            return None
+        explained = msgspec.json.decode(answer.data, type=_ExplainAnswer).explanation
         return None if explained is None or explained.remedy is None else explained.remedy.text
 
 

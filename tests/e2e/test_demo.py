@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -59,13 +60,17 @@ def test_it_settles_and_says_how(tmp_path: Path) -> None:
 def test_what_it_shows_can_be_pasted(tmp_path: Path) -> None:
     with Process(tmp_path, "demo", "--story", "stuck", "--port", str(free_port())) as demo:
         demo.until_says("set resources")
+        explain = f"{sys.executable} -m autoscaler explain group/general"
+        pod = re.search(r"pod/shop/search-\S+[^:\s]", demo.err)
+        assert pod is not None
         exported = re.search(r"export KUBECONFIG=\S+", demo.err)
         assert exported is not None
         pasted = demo.err[demo.err.index("  kubectl -n shop patch") :]
-        script = f"set -e\n{exported[0]}\nkubectl get nodes,pods -A\nkubectl top nodes\n{pasted}"
+        script = f"set -e\n{exported[0]}\nkubectl get nodes,pods -A\nkubectl top nodes\n{explain} {pod[0]}\n{pasted}"
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         assert FIRST_NODE in done.stdout
+        assert f"{pod[0]}: NoGroupFits" in done.stdout
         demo.until_says("The story ends")
         demo.send(signal.SIGTERM)
         assert demo.end() == 0, demo.err

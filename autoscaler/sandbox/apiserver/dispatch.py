@@ -13,6 +13,7 @@ from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, 
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes, RequestLog
 from autoscaler.sandbox.apiserver.routes import Route, is_resource_path, route
+from autoscaler.sandbox.apiserver.services import ExposedServices, attributes_of, proxied
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.apiserver.verbs import Verbs, verb_of
 
@@ -37,6 +38,7 @@ class ApiDispatcher:
     ) -> None:
         """`pause` waits out a fault's delay; None: in real time."""
         self.faults = faults
+        self.services = ExposedServices()
         self.stopping = threading.Event()
         self._pause = pause if pause is not None else self.stopping.wait
         self._storage = storage
@@ -49,6 +51,9 @@ class ApiDispatcher:
         try:
             if not self._is_authorized(request, authorization):
                 raise unauthorized()
+            if (target := proxied(request)) is not None:
+                self._match_fault(attributes_of(target, request))
+                return self.services.forward(target, request)
             if is_resource_path(request.path):
                 return self._resource(request)
             self._match_fault(RequestAttributes("get", user_agent=request.user_agent, path=request.path))

@@ -3,6 +3,7 @@
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -118,6 +119,10 @@ class ApiServer:
             self._thread.join()
         self._listener.cut()
         self._listener.server_close()
+
+    def expose(self, namespace: str, service: str, url: Callable[[], str]) -> None:
+        """Let clients reach a program through the proxy of a Service; `url` returns where it listens now."""
+        self._dispatcher.services.expose(namespace, service, url)
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write a kubeconfig for this server that only its owner can read."""

@@ -305,6 +305,30 @@ class TestFaults:
         assert http.raw("GET", "/healthz").status == 200
 
 
+class TestProxy:
+    """Programs of this machine, as Services of the cluster."""
+
+    PLACE = "/api/v1/namespaces/kube-system/services/other"
+
+    def test_it_forwards_path_and_query(self, http: Client, server: ApiServer) -> None:
+        with ApiServer(Storage(SystemClock())) as other:
+            server.expose("kube-system", "other", lambda: other.url)
+            _, whole = http.ask("GET", f"{self.PLACE}:http/proxy/api/v1/namespaces")
+            _, one = http.ask("GET", f"{self.PLACE}/proxy/api/v1/namespaces?fieldSelector=metadata.name%3Ddefault")
+            code, told = http.ask("GET", f"{self.PLACE}:http/proxy/api/v1/nodes/none")
+        assert len(whole["items"]) > len(one["items"]) == 1
+        assert (code, told["message"]) == (404, 'nodes "none" not found')
+        assert RbacRule("", "services", "proxy", "get") in server.requests.counts()
+
+    def test_a_service_that_does_not_answer_is_unavailable(self, http: Client, server: ApiServer) -> None:
+        server.expose("kube-system", "other", lambda: "http://127.0.0.1:1")
+        assert http.ask("GET", f"{self.PLACE}:http/proxy/")[0] == 503
+
+    def test_a_service_that_nobody_exposed_is_not_found(self, http: Client) -> None:
+        code, told = http.ask("GET", f"{self.PLACE}:http/proxy/")
+        assert (code, told["message"]) == (404, 'services "other" not found')
+
+
 def test_stopping_ends_watches_and_leaves_no_thread(storage: Storage) -> None:
     before = threading.active_count()
     server = ApiServer(storage).start()
