@@ -33,7 +33,7 @@ class Operation(msgspec.Struct, frozen=True):
     said: Mapping[str, Any]
 
     def parameters(self, place: str) -> list[Mapping[str, Any]]:
-        return [one for one in self.said["parameters"] if one["in"] == place]
+        return [parameter for parameter in self.said["parameters"] if parameter["in"] == place]
 
     @property
     def forms(self) -> Mapping[str, Schema]:
@@ -155,8 +155,8 @@ class Site:
             case "null":
                 return None
             case _:
-                texts = [one for one in TEXTS if len(one) >= schema.get("minLength", 0)]
-                return dice.choice([one for one in texts if one.isascii()] if "pattern" in schema else texts)
+                texts = [text for text in TEXTS if len(text) >= schema.get("minLength", 0)]
+                return dice.choice([text for text in texts if text.isascii()] if "pattern" in schema else texts)
 
 
 TEXTS = (

@@ -69,7 +69,7 @@ def claim_form(
 
     `users` are the names of the pods that it is reserved for.
     """
-    results = [{"driver": driver, "pool": pool, "device": one, "adminAccess": admin} for one in devices]
+    results = [{"driver": driver, "pool": pool, "device": device, "adminAccess": admin} for device in devices]
     allocation: Json = {"devices": {"results": results}}
     if node is not None:
         field = {"key": "metadata.name", "operator": "In", "values": [node]}
@@ -86,9 +86,11 @@ def a_claim(name: str = "gpu", *devices: str, **about: Any) -> ResourceClaim:
 
 def with_devices(slices: Iterable[ResourceSlice] = (), claims: Iterable[ResourceClaim] = ()) -> Related:
     """Return what decisions look up: these alone."""
-    return Related(resource_slices={one.key: one for one in slices}, resource_claims={one.key: one for one in claims})
+    return Related(
+        resource_slices={one.key: one for one in slices}, resource_claims={claim.key: claim for claim in claims}
+    )
 
 
 def claiming(*claims: str) -> Json:
     """Return the part of a pod's spec that names claims."""
-    return {"resourceClaims": [{"name": one, "resourceClaimName": one} for one in claims]}
+    return {"resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims]}

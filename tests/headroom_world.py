@@ -151,7 +151,7 @@ class Watched:
     def related(self) -> Related:
         sets = self._sets.page(self._client.get("/apis/apps/v1/replicasets")).items
         budgets = self._budgets.page(self._client.get("/apis/policy/v1/poddisruptionbudgets")).items
-        return Related(replica_sets={one.key: one for one in sets}, budgets={one.key: one for one in budgets})
+        return Related(replica_sets={one.key: one for one in sets}, budgets={budget.key: budget for budget in budgets})
 
 
 class HeadroomWorld:
@@ -297,7 +297,9 @@ class HeadroomWorld:
         )
 
     def deployment(self, name: str = "headroom-ci") -> JsonObject | None:
-        found = [one for one in self.storage.list("deployments.apps") if one["metadata"]["name"] == name]
+        found = [
+            deployment for deployment in self.storage.list("deployments.apps") if deployment["metadata"]["name"] == name
+        ]
         return found[0] if found else None
 
     @property
@@ -310,9 +312,9 @@ class HeadroomWorld:
         """Return the pods of a Deployment that are not on their way out."""
         pods = self.storage.list("pods", namespace="ci")
         return [
-            one
-            for one in pods
-            if one["metadata"]["name"].startswith(f"{name}-") and "deletionTimestamp" not in one["metadata"]
+            pod
+            for pod in pods
+            if pod["metadata"]["name"].startswith(f"{name}-") and "deletionTimestamp" not in pod["metadata"]
         ]
 
     def on_nodes(self, name: str) -> dict[str, int]:
@@ -325,7 +327,7 @@ class HeadroomWorld:
 
     @property
     def nodes(self) -> list[str]:
-        return [one["metadata"]["name"] for one in self.storage.list("nodes")]
+        return [node["metadata"]["name"] for node in self.storage.list("nodes")]
 
     @property
     def bought(self) -> int:

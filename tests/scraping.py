@@ -8,6 +8,7 @@ from types import MappingProxyType, TracebackType
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
+from autoscaler.app.wiring import make_metrics
 from autoscaler.clock import Instant
 from autoscaler.config.headroom import read_headroom
 from autoscaler.config.load import from_options
@@ -81,10 +82,7 @@ class _Process:
 
     def __init__(self, config: Config, number: int, now: Instant) -> None:
         self.target = {"pod": f"cluster-autoscaler-{number}"}
-        self.metrics = Metrics(
-            per_node_group=config.observe.emit_per_nodegroup_metrics,
-            wide_duration_buckets=False,  # nothing is told from them but in plots, and they are most of a scrape
-        )
+        self.metrics = make_metrics(config)
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
         board = StatusBoard(ProcessStatus(identity=self.target["pod"], version="0", started_at=now.wall))
         self.publisher = Publisher(config, board, self.metrics, health, tuple, None)
@@ -112,7 +110,9 @@ class Monitored(SilentPassListener):
         sections: Mapping[str, JsonObject] = MappingProxyType({}),
     ) -> None:
         self._labels = labels
-        self._config = with_sections(from_options(options, ()), sections)
+        config = with_sections(from_options(options, ()), sections)
+        # Nothing is told from wide buckets but in plots, and they are most of a scrape.
+        self._config = replace(config, rules=replace(config.rules, wide_duration_buckets=False))
         self.pass_takes_s: float | None = None
         self.world = World(self._config, cloud, objects, attached=Attached(self), timing=timing)
         self.world.metrics.start()
@@ -121,7 +121,7 @@ class Monitored(SilentPassListener):
         self.watchman = Watchman(alerts)
         self._processes: list[_Process] = []
         self._started: Replica | None = None
-        self._wanted = {part.name for one in alerts for part in parts(one.expression) if isinstance(part, Selector)}
+        self._wanted = {part.name for alert in alerts for part in parts(alert.expression) if isinstance(part, Selector)}
         self.world.at(0.0, self._look)
         self.world.at(SCRAPE_S / 2, self._scrape)
 

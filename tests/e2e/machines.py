@@ -44,7 +44,7 @@ class Machinery:
     def replicas(self) -> dict[str, int]:
         """Return the replicas of every group, by name."""
         scalables = [one for plural in capi.SCALED for one in self._management.list(f"{plural}.{capi.GROUP}")]
-        standalone = [one for one in scalables if not one["metadata"].get("ownerReferences")]
+        standalone = [scalable for scalable in scalables if not scalable["metadata"].get("ownerReferences")]
         return {one["metadata"]["name"]: one["spec"]["replicas"] for one in standalone}
 
     def machines(self) -> list[Json]:

@@ -217,7 +217,11 @@ class Sandbox:
 
     def status_map(self) -> dict[str, Any] | None:
         """Return the status ConfigMap."""
-        found = [one for one in self.storage.list("configmaps") if one["metadata"]["name"].endswith("-status")]
+        found = [
+            config_map
+            for config_map in self.storage.list("configmaps")
+            if config_map["metadata"]["name"].endswith("-status")
+        ]
         return found[0] if found else None
 
     def asked(self, user_agent: str) -> list[RequestAttributes]:

@@ -87,7 +87,7 @@ def test_a_deletion_that_is_not_permitted_costs_no_eviction_and_is_not_tried_all
             assert replica.stop() == 0
         assert [one for one in sandbox.asked("refused") if one.subresource == "eviction"] == []
         assert len(sandbox.nodes()) == 3
-        assert not any(one["spec"].get("taints") for one in sandbox.storage.list("nodes"))
+        assert not any(node["spec"].get("taints") for node in sandbox.storage.list("nodes"))
 
 
 def test_machines_may_be_in_another_cluster(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_a_file_that_changes_is_in_use_from_the_next_pass_on(tmp_path: Path) -> 
             assert "cluster_autoscaler_config_last_reload_successful 1" in shown
             assert "cluster_autoscaler_config_restart_needed 1" in shown
             assert replica.stop() == 0
-        told = {one["reason"] for one in sandbox.storage.list("events")}
+        told = {event["reason"] for event in sandbox.storage.list("events")}
     assert {"ConfigReloaded", "ConfigNotReloaded", "ConfigNeedsRestart"} <= told
 
 

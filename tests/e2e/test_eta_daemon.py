@@ -54,7 +54,11 @@ def test_a_pending_pod_is_told_when_it_will_start_and_the_error_is_recorded(tmp_
             assert 'node_boot_seconds_count{node_group="web"} 1.0' in replica.get("/metrics")[1]
             assert "web" in replica.get("/status/starts")[1]
             assert replica.stop() == 0
-        stored = [one for one in sandbox.storage.list("configmaps") if one["metadata"]["name"].endswith("boot-times")]
+        stored = [
+            config_map
+            for config_map in sandbox.storage.list("configmaps")
+            if config_map["metadata"]["name"].endswith("boot-times")
+        ]
         assert len(json.loads(stored[0]["data"]["boot-times"])["web"]) == 1
         with Replica(sandbox.kubeconfig, "--persist-boot-times", *PATIENT_LEADER, provider=cloud, name=NAME) as replica:
             until(
@@ -103,7 +107,7 @@ def test_expired_pods_are_deleted_and_others_stay(tmp_path: Path) -> None:
 
 def pods(sandbox: Sandbox) -> set[str]:
     return {
-        one["metadata"]["name"] for one in sandbox.storage.list("pods") if "deletionTimestamp" not in one["metadata"]
+        pod["metadata"]["name"] for pod in sandbox.storage.list("pods") if "deletionTimestamp" not in pod["metadata"]
     }
 
 

@@ -34,7 +34,7 @@ def test_pods_get_nodes_of_a_served_cloud_and_what_is_left_empty_goes(tmp_path: 
                 sandbox.until_running(3)
                 assert sandbox.targets() == {"web": 3}
                 groups = replica.json("/api/v1/groups")["items"]
-                assert [(one["id"], one["targetSize"]) for one in groups] == [("web", 3)]
+                assert [(group["id"], group["targetSize"]) for group in groups] == [("web", 3)]
                 sandbox.deploy("web", 1)
                 until(lambda: sandbox.targets() == {"web": 1}, "the empty nodes are gone")
                 until(lambda: len(sandbox.nodes()) == 1, "and their objects too")

@@ -30,7 +30,11 @@ def pause_pods(sandbox: Sandbox) -> list[dict[str, Any]]:
 
 
 def replicas(sandbox: Sandbox) -> int | None:
-    found = [one for one in sandbox.storage.list("deployments.apps") if one["metadata"]["name"] == "headroom-spare"]
+    found = [
+        deployment
+        for deployment in sandbox.storage.list("deployments.apps")
+        if deployment["metadata"]["name"] == "headroom-spare"
+    ]
     return int(found[0]["spec"]["replicas"]) if found else None
 
 

@@ -50,7 +50,7 @@ def instructions() -> list[Instruction]:
 
 
 def only(word: str) -> Instruction:
-    (found,) = (one for one in instructions() if one.word == word)
+    (found,) = (instruction for instruction in instructions() if instruction.word == word)
     return found
 
 
@@ -67,8 +67,8 @@ class Image:
         _script(tools / "pip", Path(sys.executable), "-m", "pip")
 
     def build(self) -> None:
-        for one in instructions():
-            self._take(one)
+        for instruction in instructions():
+            self._take(instruction)
 
     def _take(self, one: Instruction) -> None:
         match one.word:
@@ -194,8 +194,11 @@ def build_arguments() -> dict[str, str]:
 
 def test_both_stages_start_from_one_digest() -> None:
     base = "${PYTHON_IMAGE}@${PYTHON_DIGEST}"
-    assert [one.rest for one in instructions() if one.word == "FROM"] == [f"{base} AS build", base]
-    name, digest = (one.rest for one in instructions()[:2] if one.word == "ARG")
+    assert [instruction.rest for instruction in instructions() if instruction.word == "FROM"] == [
+        f"{base} AS build",
+        base,
+    ]
+    name, digest = (instruction.rest for instruction in instructions()[:2] if instruction.word == "ARG")
     assert re.fullmatch(r"PYTHON_IMAGE=docker\.io/library/python:3\.\d+\.\d+-slim-\w+", name)
     assert re.fullmatch(r"PYTHON_DIGEST=sha256:[0-9a-f]{64}", digest)
 
@@ -210,7 +213,7 @@ def test_the_labels_say_what_the_package_says_and_the_build_fills_in() -> None:
     given = build_arguments()
     assert labels == {name.lower(): f"${{{name}}}" for name in given}
     assert (given["VERSION"], given["SOURCE"]) == (metadata["version"], "https://example.com/code")
-    declared = [one.rest for one in instructions() if one.word == "ARG"]
+    declared = [instruction.rest for instruction in instructions() if instruction.word == "ARG"]
     assert set(declared[2:]) == {"PYTHON_IMAGE", "PYTHON_DIGEST", *given}
 
 

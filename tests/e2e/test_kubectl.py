@@ -178,7 +178,7 @@ def test_scale_set_image_and_three_kinds_of_patch(kubectl: Kubectl, storage: Sto
     kubectl(f"patch deployment web --type=strategic -p {json.dumps(added, separators=(',', ':'))}")
     found = storage.get("deployments", "web")
     assert (found["spec"]["replicas"], found["spec"]["paused"], found["metadata"]["labels"]["a"]) == (5, True, "b")
-    images = [one["image"] for one in found["spec"]["template"]["spec"]["containers"]]
+    images = [container["image"] for container in found["spec"]["template"]["spec"]["containers"]]
     assert sorted(images) == ["nginx:3", "s"]
 
 

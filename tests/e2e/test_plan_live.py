@@ -43,7 +43,7 @@ def test_a_live_cluster_is_planned_for_with_get_and_list_alone(
         answer, said = planned(capsys, "--kubeconfig", str(kubeconfig), "--nodes=1:9:general")
         asked = server.requests.entries()
     (run,) = answer["runs"]
-    assert {one["id"]: one["maxSize"] for one in answer["inferredGroups"]}["general"] == 9
+    assert {group["id"]: group["maxSize"] for group in answer["inferredGroups"]}["general"] == 9
     assert [change["group"] for change in run["scaleUps"]] == ["general"]
     assert len(run["podsTriggeredScaleUp"]) > 0
     assert {one.verb for one in asked} <= {"get", "list"}

@@ -47,7 +47,7 @@ SCALES_DOWN = (
 
 def roles(files: Iterable[str]) -> list[Any]:
     documents = (one for file in files for one in yaml.safe_load_all((MANIFESTS / file).read_text()))
-    return [one for one in documents if one and "rules" in one]
+    return [document for document in documents if document and "rules" in document]
 
 
 def granted(files: Iterable[str]) -> set[Permission]:

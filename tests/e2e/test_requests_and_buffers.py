@@ -81,7 +81,11 @@ def test_a_buffer_keeps_a_machine_ahead_of_its_deployment(sandbox: Sandbox) -> N
             "ReadyForProvisioning": "True",
             "Provisioning": "True",
         }
-        (template,) = [one for one in sandbox.storage.list("podtemplates") if one["metadata"]["name"] != "worker"]
+        (template,) = [
+            pod_template
+            for pod_template in sandbox.storage.list("podtemplates")
+            if pod_template["metadata"]["name"] != "worker"
+        ]
         assert template["metadata"]["name"] == "capacitybuffer-spare-pod-template"
         assert replica.stop() == 0
     assert {pod["metadata"]["labels"]["app"] for pod in sandbox.storage.list("pods")} == {"web"}

@@ -62,7 +62,9 @@ def deliver(port: int, delivery: str, body: bytes = BODY, secret: bytes = SECRET
 
 
 def stored(sandbox: Sandbox) -> list[dict[str, Any]]:
-    maps = {one["metadata"]["name"]: one for one in sandbox.storage.list("configmaps", namespace=HOME)}
+    maps = {
+        config_map["metadata"]["name"]: config_map for config_map in sandbox.storage.list("configmaps", namespace=HOME)
+    }
     kept = maps.get("capacity-reservations-runners")
     return [] if kept is None else list(json.loads(kept["data"]["state.json"])["entries"])
 

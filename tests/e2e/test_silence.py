@@ -38,7 +38,7 @@ def test_page_probe_and_metrics_tell_of_an_api_server_that_stands_still(tmp_path
         assert "What follows may be out of date" in get(port, "/status")[1]
         until(lambda: min(silences(port), default=0.0) > LIMIT_S, "every kind is silent for longer than the limit")
         assert get(port, "/health-check")[0] == 200
-        assert min(one["silentSeconds"] for one in kinds(port)) > LIMIT_S
+        assert min(kind["silentSeconds"] for kind in kinds(port)) > LIMIT_S
         assert daemon.alive
         server.send_signal(signal.SIGCONT)
         until(lambda: get(port, "/readyz")[0] == 200, "it is ready again")

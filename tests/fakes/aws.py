@@ -122,12 +122,14 @@ class FakeAws:
 
     def ids(self, name: str = "web") -> list[str]:
         """Return the instance ids of a group."""
-        return [one["InstanceId"] for one in self.groups[name]["Instances"]]
+        return [instance["InstanceId"] for instance in self.groups[name]["Instances"]]
 
     def bury(self) -> None:
         """Let machines that are being ended vanish."""
         for group in self.groups.values():
-            group["Instances"] = [one for one in group["Instances"] if one["LifecycleState"] != "Terminating"]
+            group["Instances"] = [
+                instance for instance in group["Instances"] if instance["LifecycleState"] != "Terminating"
+            ]
 
     def tried(self, name: str, status: str, message: str = "", after_s: float = 1.0, about: str = "") -> None:
         """Note an attempt to start a machine."""
@@ -160,7 +162,7 @@ class FakeAws:
         found = [
             group
             for name, group in self.groups.items()
-            if (names is None or name in names) and all(_matches(group, one) for one in filters)
+            if (names is None or name in names) and all(_matches(group, wanted) for wanted in filters)
         ]
         return self._paged("AutoScalingGroups", found, parameters)
 
@@ -185,9 +187,9 @@ class FakeAws:
         if not group["MinSize"] <= size <= group["MaxSize"]:
             raise an_error("ValidationError", f"New SetDesiredCapacity value {size} is out of bounds")
         group["DesiredCapacity"] = size
-        for one in group["Instances"]:
+        for instance in group["Instances"]:
             if self._live(group) > size:
-                one["LifecycleState"] = "Terminating"  # AWS chooses, and it may well be the oldest
+                instance["LifecycleState"] = "Terminating"  # AWS chooses, and it may well be the oldest
         if effect is not None:
             raise effect
         return {}
@@ -196,10 +198,10 @@ class FakeAws:
         effect = self._called("terminate_instance_in_auto_scaling_group", parameters, writes=True)
         assert parameters["ShouldDecrementDesiredCapacity"] is True
         for group in self.groups.values():
-            for one in group["Instances"]:
-                if one["InstanceId"] == parameters["InstanceId"]:
-                    assert one["LifecycleState"] != "Terminating", "ended twice"
-                    one["LifecycleState"] = "Terminating"
+            for instance in group["Instances"]:
+                if instance["InstanceId"] == parameters["InstanceId"]:
+                    assert instance["LifecycleState"] != "Terminating", "ended twice"
+                    instance["LifecycleState"] = "Terminating"
                     group["DesiredCapacity"] -= 1
                     if effect is not None:
                         raise effect
@@ -252,7 +254,7 @@ class FakeAws:
 
     def _live(self, group: Mapping[str, Any]) -> int:
         states = ("Pending", "Pending:Wait", "InService")
-        return sum(one["LifecycleState"] in states for one in group["Instances"])
+        return sum(instance["LifecycleState"] in states for instance in group["Instances"])
 
 
 def _matches(group: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -113,7 +113,7 @@ class FakeAzure:
 
     def __init__(self, *scale_sets: FakeScaleSet, now: float = 1_000.0) -> None:
         self.now = now
-        self.scale_sets = {one.name: one for one in scale_sets}
+        self.scale_sets = {scale_set.name: scale_set for scale_set in scale_sets}
         self.requests: list[Seen] = []
         self.rules: list[Rule] = []
         self.works: dict[str, Work] = {}
@@ -160,11 +160,13 @@ class FakeAzure:
         return rule.reply
 
     def _settle(self) -> None:
-        for one in self.scale_sets.values():
-            gone = [machine for machine in one.machines if machine.gone_at is not None and machine.gone_at <= self.now]
-            one.machines = [machine for machine in one.machines if machine not in gone]
+        for scale_set in self.scale_sets.values():
+            gone = [
+                machine for machine in scale_set.machines if machine.gone_at is not None and machine.gone_at <= self.now
+            ]
+            scale_set.machines = [machine for machine in scale_set.machines if machine not in gone]
             if self.counts_deleting:
-                one.capacity -= len(gone)
+                scale_set.capacity -= len(gone)
 
     def _answer(self, seen: Seen) -> Reply:
         for method, pattern, handle in self._routes():
@@ -187,7 +189,7 @@ class FakeAzure:
         )
 
     def _list_sets(self, seen: Seen) -> Reply:
-        return self._page(seen, [self._set_json(one) for one in self.scale_sets.values()])
+        return self._page(seen, [self._set_json(scale_set) for scale_set in self.scale_sets.values()])
 
     def _list_sizes(self, seen: Seen) -> Reply:
         return self._page(seen, self.sizes)

@@ -165,7 +165,7 @@ class Controllers:
 
     def _deploy(self, deployment: Json) -> None:
         metadata, spec = deployment["metadata"], deployment["spec"]
-        owned = [one for one in self._store.objects(SETS) if _owned(one, "MachineDeployment", metadata)]
+        owned = [obj for obj in self._store.objects(SETS) if _owned(obj, "MachineDeployment", metadata)]
         if not owned:
             owner = {"apiVersion": f"{GROUP}/v1beta2", "kind": "MachineDeployment", "name": metadata["name"]}
             owner["uid"] = metadata["uid"]
@@ -178,7 +178,7 @@ class Controllers:
 
     def _replicate(self, owner: Json, kind: str) -> None:
         metadata = owner["metadata"]
-        machines = [one for one in self._store.objects(MACHINES) if _owned(one, kind, metadata)]
+        machines = [obj for obj in self._store.objects(MACHINES) if _owned(obj, kind, metadata)]
         surplus = len(machines) - owner["spec"]["replicas"]
         for _ in range(-surplus):
             self._made += 1
@@ -196,8 +196,8 @@ class Controllers:
         spec, name = pool["spec"], pool["metadata"]["name"]
         if "machines" in pool["metadata"]["labels"]:
             self._replicate(pool, "MachinePool")
-            machines = [one for one in self._store.objects(MACHINES) if _owned(one, "MachinePool", pool["metadata"])]
-            listed = [one["spec"]["providerID"] for one in machines if one["spec"].get("providerID")]
+            machines = [obj for obj in self._store.objects(MACHINES) if _owned(obj, "MachinePool", pool["metadata"])]
+            listed = [machine["spec"]["providerID"] for machine in machines if machine["spec"].get("providerID")]
         else:
             listed = list(spec.get("providerIDList") or ())
             while len(listed) < spec["replicas"]:

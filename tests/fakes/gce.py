@@ -235,7 +235,7 @@ class FakeGce:
         return found
 
     def _create(self, group: Group, body: Any) -> Answer:
-        names = [one["name"] for one in body["instances"]]
+        names = [instance["name"] for instance in body["instances"]]
         assert not group.place.startswith("regions"), "a regional group that evens out its zones takes no names"
         if set(names) & group.machines.keys():
             return failure(409, "alreadyExists", "a name is taken")

@@ -276,11 +276,11 @@ def related(dice: Dice, nodes: Sequence[Node]) -> Related:
     device_claims = [dice.device_claim(namespace, name, nodes) for namespace in NAMESPACES for name in DEVICES[1:]]
     return Related(
         namespaces={one.name: one for one in known},
-        claims={one.key: one for one in claims},
-        volumes={one.name: one for one in volumes},
+        claims={claim.key: claim for claim in claims},
+        volumes={volume.name: volume for volume in volumes},
         storage_classes={one.name: one for one in classes},
-        csi_nodes={one.name: one for one in csi_nodes},
-        resource_claims={one.key: one for one in device_claims},
+        csi_nodes={csi_node.name: csi_node for csi_node in csi_nodes},
+        resource_claims={device_claim.key: device_claim for device_claim in device_claims},
     )
 
 

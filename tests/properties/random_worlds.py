@@ -288,7 +288,7 @@ class Auditor(SilentPassListener):
         """Compare what was bought with who waits for it, and every size with its bounds."""
         if report.view is not None:
             waiting = len(report.view.pending)
-            bought = sum(max(0, one.after - one.before) for one in report.increases)
+            bought = sum(max(0, increase.after - increase.before) for increase in report.increases)
             if bought > waiting:
                 self._wrong(f"{bought} machines were bought for {waiting} pods")
         self._sizes()
@@ -372,6 +372,6 @@ def protected(pod: JsonObject, world: World) -> str | None:
         return "is not safe to evict"
     if not metadata.get("ownerReferences"):
         return "has no controller"
-    if pod["spec"].get("volumes") and any("emptyDir" in one for one in pod["spec"]["volumes"]):
+    if pod["spec"].get("volumes") and any("emptyDir" in volume for volume in pod["spec"]["volumes"]):
         return "has local storage"
     return None

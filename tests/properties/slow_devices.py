@@ -10,7 +10,11 @@ from autoscaler.snapshot.cluster import ClusterView
 
 def slow_device_share(view: ClusterView, node: Node) -> float | str | None:
     """Return how full the fullest pool of a node is, `incomplete`, or None where it has no pool."""
-    own = [one for one in view.related.resource_slices.values() if one.spec.node_name == node.name]
+    own = [
+        resource_slice
+        for resource_slice in view.related.resource_slices.values()
+        if resource_slice.spec.node_name == node.name
+    ]
     shares: list[Fraction] = []
     for driver, pool in {(one.spec.driver, one.spec.pool.name) for one in own}:
         slices = [one for one in own if (one.spec.driver, one.spec.pool.name) == (driver, pool)]
@@ -23,7 +27,7 @@ def slow_device_share(view: ClusterView, node: Node) -> float | str | None:
 
 
 def _taken(view: ClusterView, node: Node, driver: str, pool: str) -> set[str]:
-    with_devices = {one.spec.node_name for one in view.related.resource_slices.values()}
+    with_devices = {resource_slice.spec.node_name for resource_slice in view.related.resource_slices.values()}
     placed = [pod for pods in view.pods for pod in pods if pod.node in with_devices]
     return {
         result.device

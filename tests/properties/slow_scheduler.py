@@ -136,7 +136,7 @@ class SlowCluster:
         named = [f"{cls.namespace}/{ref.resource_claim_name}" for ref in cls.resource_claims]
         claims = [self.related.resource_claims.get(key) for key in named]
         allocations = [None if claim is None else claim.status.allocation for claim in claims]
-        selectors = [None if one is None else one.node_selector for one in allocations]
+        selectors = [None if allocation is None else allocation.node_selector for allocation in allocations]
         if any(selector is not None and not one_term_holds(selector, self.node(at)) for selector in selectors):
             yield "resourceclaim not available on the node"
         elif None in allocations:
@@ -230,10 +230,10 @@ class SlowCluster:
 
 
 def tolerates(cls: PodClass, taint: Taint) -> bool:
-    for one in cls.tolerations:
-        if one.effect not in ("", taint.effect) or one.key not in ("", taint.key):
+    for toleration in cls.tolerations:
+        if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
             continue
-        if one.operator == "Exists" or (one.key and one.value == taint.value):
+        if toleration.operator == "Exists" or (toleration.key and toleration.value == taint.value):
             return True
     return False
 
@@ -255,7 +255,7 @@ def holds(requirement: Requirement, value: str | None) -> bool:
 
 def selected(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     plain = all(labels.get(key) == value for key, value in selector.match_labels.items())
-    return plain and all(holds(one, labels.get(one.key)) for one in selector.match_expressions)
+    return plain and all(holds(expression, labels.get(expression.key)) for expression in selector.match_expressions)
 
 
 def wants(cls: PodClass, node: Node) -> bool:
@@ -266,8 +266,11 @@ def wants(cls: PodClass, node: Node) -> bool:
 
 def one_term_holds(selector: NodeSelector, node: Node) -> bool:
     for term in selector.node_selector_terms:
-        labels_hold = all(holds(one, node.labels.get(one.key)) for one in term.match_expressions)
-        fields_hold = all(holds(one, node.name if one.key == "metadata.name" else None) for one in term.match_fields)
+        labels_hold = all(holds(expression, node.labels.get(expression.key)) for expression in term.match_expressions)
+        fields_hold = all(
+            holds(expression, node.name if expression.key == "metadata.name" else None)
+            for expression in term.match_fields
+        )
         if labels_hold and fields_hold and (term.match_expressions or term.match_fields):
             return True
     return False

@@ -40,7 +40,7 @@ def _restrictions(
     here: Sequence[PodClass],
     everywhere: Sequence[PodClass],
 ) -> Iterator[str]:
-    alone = {one.name for one in claims if one is not None and "ReadWriteOncePod" in one.spec.access_modes}
+    alone = {claim.name for claim in claims if claim is not None and "ReadWriteOncePod" in claim.spec.access_modes}
     if any(name in other.claims and other.namespace == cls.namespace for name in alone for other in everywhere):
         yield "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
         return

@@ -97,7 +97,7 @@ class Case:
 
     def price(self, plan: ScaleUpPlan) -> float:
         prices = {group.id: group.node_price or 0.0 for group in self.groups}
-        return math.fsum(prices[one.group] * one.delta for one in plan.increases)
+        return math.fsum(prices[increase.group] * increase.delta for increase in plan.increases)
 
     def wares(self) -> list[Ware]:
         return [

@@ -167,7 +167,7 @@ def test_a_pod_with_too_many_constraints_is_put_aside_and_others_are_served() ->
     assert [pod.name for pod in plan.triggered] == ["large"]
     assert [pod.name for pod in plan.remaining] == ["greedy"]
     (reasons,) = plan.rejected[plan.remaining[0].cls].values()
-    assert [one.reason for one in reasons] == [NoFit.TOO_MUCH_WORK]
+    assert [reason.reason for reason in reasons] == [NoFit.TOO_MUCH_WORK]
 
 
 def test_a_node_stays_that_a_pod_with_too_many_constraints_would_have_to_leave() -> None:

@@ -203,7 +203,9 @@ def explanations(document: Json) -> Iterator[Explained]:
     yield from play_and_explain(scenario, targets, run=0).explained
     # What is gone by the last run cannot be asked about: groups are there to the end.
     if document["nodeGroups"] and document["runs"] > 1:
-        yield from play_and_explain(scenario, [one for one in targets if one.kind is ExplainKind.GROUP]).explained
+        yield from play_and_explain(
+            scenario, [target for target in targets if target.kind is ExplainKind.GROUP]
+        ).explained
 
 
 def is_settled(one: Explained) -> bool:
@@ -224,16 +226,16 @@ def test_no_question_gets_an_unknown_reason(seed: int) -> None:
     for number in range(CLUSTERS_EACH * 10):
         if asked >= LEAST_EACH:
             break
-        for one in explanations(dice.scenario()):
+        for explanation in explanations(dice.scenario()):
             asked += 1
-            where = f"seed {seed}, cluster {number}, {one.target}: {one.verdict}"
-            assert one.message, where
-            if isinstance(one, PodExplanation):
-                assert one.verdict in VERDICTS, where
-            if is_settled(one):
+            where = f"seed {seed}, cluster {number}, {explanation.target}: {explanation.verdict}"
+            assert explanation.message, where
+            if isinstance(explanation, PodExplanation):
+                assert explanation.verdict in VERDICTS, where
+            if is_settled(explanation):
                 continue
-            assert one.remedy is not None, where
-            for remedy in (one.remedy, *one.alternatives):
+            assert explanation.remedy is not None, where
+            for remedy in (explanation.remedy, *explanation.alternatives):
                 assert remedy.text, where
                 assert remedy.culprit.name, where
     assert asked >= LEAST_EACH

@@ -38,7 +38,7 @@ def comparable(p: EndedPass, live: EndedPass) -> dict[str, Any]:
     planned = {"pods": report.pods, "scale_up": report.scale_up.plan, "scale_down": report.scale_down}
     plan: dict[str, Any] = encoder.encode(planned)
     acted = live.report.increases or live.report.repairs.corrections or live.report.repairs.failed_removed
-    if any(one.error is not None for one in live.report.increases):
+    if any(increase.error is not None for increase in live.report.increases):
         return {"pods": plan["pods"]}
     return {name: plan[name] for name in ("pods", "scale_up")} if acted else plan
 

@@ -65,8 +65,8 @@ class Witness:
 def _kinds(p: EndedPass) -> list[str]:
     report = p.report
     kinds = [report.end.value]
-    kinds += ["grew"] * any(one.error is None for one in report.increases)
-    kinds += ["refused"] * any(one.error is not None for one in report.increases)
+    kinds += ["grew"] * any(increase.error is None for increase in report.increases)
+    kinds += ["refused"] * any(increase.error is not None for increase in report.increases)
     kinds += ["deleted"] * bool(report.scale_down.deletions.empty)
     kinds += ["drained"] * bool(report.scale_down.deletions.drained)
     kinds += ["repaired"] * bool(

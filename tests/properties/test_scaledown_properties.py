@@ -193,7 +193,7 @@ def mixed_cluster(dice: Dice) -> tuple[ClusterView, Groups]:
         if dice.maybe(0.9):
             of_node[node.name] = pick.choice(kinds).id
     sizes = Counter(of_node.values())
-    groups = Groups(all=tuple(_sized(one, sizes[one.id], dice) for one in kinds), of_node=of_node)
+    groups = Groups(all=tuple(_sized(kind, sizes[kind.id], dice) for kind in kinds), of_node=of_node)
     pods = []
     for number in range(pick.randint(0, 2 * len(nodes))):
         app = pick.choice("xyz")

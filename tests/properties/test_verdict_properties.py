@@ -37,7 +37,9 @@ def slow_message(twin: SlowCluster, cls: PodClass) -> str:
     prefix, no_help = f"0/{total} nodes are available:", "Preemption is not helpful for scheduling"
     named = pinned(cls)
     said = {at: first_words(twin.objections(cls, at)) for at in range(total)}
-    obstacle = next((one for at in said for one in twin.objections(cls, at) if one.startswith(OF_THE_POD)), None)
+    obstacle = next(
+        (objection for at in said for objection in twin.objections(cls, at) if objection.startswith(OF_THE_POD)), None
+    )
     if named == set():
         obstacle = "pod affinity terms conflict"
     if obstacle is not None:
@@ -56,14 +58,16 @@ def slow_message(twin: SlowCluster, cls: PodClass) -> str:
 
 def first_words(objections: list[str]) -> list[str]:
     """Of one node: all resources that are short, if these come first, else the first objection."""
-    short = [one for one in objections if one.startswith(("Insufficient", "Too many pods"))]
+    short = [objection for objection in objections if objection.startswith(("Insufficient", "Too many pods"))]
     return short if short and objections[0] == short[0] else objections[:1]
 
 
 def pinned(cls: PodClass) -> set[str] | None:
     """The names that a pod asks for in every term; None: it does not."""
     terms = [] if cls.node_affinity is None else cls.node_affinity.node_selector_terms
-    lists = [[set(one.values) for one in term.match_fields if one.operator == "In"] for term in terms]
+    lists = [
+        [set(expression.values) for expression in term.match_fields if expression.operator == "In"] for term in terms
+    ]
     return set().union(*(set.intersection(*names) for names in lists)) if lists and all(lists) else None
 
 

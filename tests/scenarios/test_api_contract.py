@@ -123,7 +123,7 @@ def site(daemon: Daemon) -> Iterator[Site]:
 
 
 def asked(site: Site) -> list[Operation]:
-    return [one for one in site.operations if one.path != WAITS]
+    return [operation for operation in site.operations if operation.path != WAITS]
 
 
 def test_the_document_is_openapi(site: Site) -> None:
@@ -132,7 +132,7 @@ def test_the_document_is_openapi(site: Site) -> None:
 
 def test_what_is_served_is_described_and_what_is_described_is_served(site: Site, routes: EndpointRoutes) -> None:
     assert all(endpoint.exposes for methods in routes.values() for endpoint in methods.values())
-    described = {(one.path, one.method) for one in site.operations}
+    described = {(operation.path, operation.method) for operation in site.operations}
     assert described == {(path, method) for path, methods in routes.items() for method in methods}
     for one in asked(site):
         answer = site.ask(one.method, one.path)

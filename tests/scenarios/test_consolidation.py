@@ -39,14 +39,14 @@ def test_a_constant_workload_is_disturbed_until_it_has_settled_and_then_not_in_s
         settled, calls, pods = (
             targets(world),
             len(world.calls),
-            {one["metadata"]["uid"] for one in pods_of(world, "app")},
+            {pod["metadata"]["uid"] for pod in pods_of(world, "app")},
         )
         assert price(world) < 1.0
         assert (running(world, "app"), running(world, "web")) == (8, 3)
         world.run_for(7 * DAY_S)
         assert len(world.calls) == calls, world.calls[calls:]
         assert targets(world) == settled
-        assert {one["metadata"]["uid"] for one in pods_of(world, "app")} == pods
+        assert {pod["metadata"]["uid"] for pod in pods_of(world, "app")} == pods
 
 
 def test_a_packing_that_the_scheduler_undoes_is_not_tried_again_and_again() -> None:
@@ -102,7 +102,7 @@ def test_a_stock_out_in_the_middle_leaves_everything_where_it_was() -> None:
         assert running(world, "app") == 8
         tries = sum(call.delta > 0 for call in world.calls)
         assert 1 <= tries <= 4
-        assert {one["spec"]["nodeName"] for one in pods_of(world, "app")} == {"big-m0"}
+        assert {pod["spec"]["nodeName"] for pod in pods_of(world, "app")} == {"big-m0"}
 
 
 def test_old_nodes_are_renewed_one_after_the_other() -> None:
@@ -114,5 +114,5 @@ def test_old_nodes_are_renewed_one_after_the_other() -> None:
         world.run_for(3 * HOUR_S)
         deleted = sum(-call.delta for call in world.calls if call.delta < 0)
         assert deleted >= 3
-        assert all(not name.startswith("web-m") for name in {one["spec"]["nodeName"] for one in pods_of(world, "app")})
+        assert all(not name.startswith("web-m") for name in {pod["spec"]["nodeName"] for pod in pods_of(world, "app")})
         assert running(world, "app") == 9

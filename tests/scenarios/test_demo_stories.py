@@ -70,7 +70,10 @@ def test_what_is_asked_of_the_user_the_demo_leaves_alone(name: str) -> None:
     told = Told(name, attended=True, most_s=60.0)
     assert not told.teller.ended
     assert "  kubectl -n shop" in told.text
-    replicas = {one["metadata"]["name"]: one["spec"]["replicas"] for one in told.world.storage.list("deployments.apps")}
+    replicas = {
+        deployment["metadata"]["name"]: deployment["spec"]["replicas"]
+        for deployment in told.world.storage.list("deployments.apps")
+    }
     assert replicas["web"] == {"basic": 10, "headroom": 3, "stuck": 2}[name]
 
 

@@ -471,7 +471,7 @@ ROWS = [
 def test_what_is_told(
     situation: Situation, about: Subject, kind: EventType, reason: str, messages: tuple[str, ...]
 ) -> None:
-    told = [one for one in situation(True).events if (one.about.kind, one.reason) == (about.kind, reason)]
+    told = [event for event in situation(True).events if (event.about.kind, event.reason) == (about.kind, reason)]
     assert [one for one in told if one.about == about] == [Told(about, kind, reason, text) for text in messages]
     others = [one.about.name for one in told if one.about != about]
     assert about.kind != "ConfigMap" or others == [], "nobody else hears it"
@@ -481,7 +481,7 @@ def test_what_is_told(
 def test_nothing_is_told_without_the_cause(
     situation: Situation, about: Subject, kind: EventType, reason: str, messages: tuple[str, ...]
 ) -> None:
-    told = [one.message for one in situation(False).events if (one.about, one.reason) == (about, reason)]
+    told = [event.message for event in situation(False).events if (event.about, event.reason) == (about, reason)]
     assert not set(told) & set(messages)
 
 

@@ -31,14 +31,15 @@ def test_the_directory_has_the_last_passes_and_each_replays_to_its_decision(
     with a_growing_world(record_dir=f"{tmp_path}", record_passes="4") as world:
         world.run_for(120)
         bought = [
-            {one.group: one.after - one.before for one in report.increases} for report in list(world.reports)[-4:]
+            {increase.group: increase.after - increase.before for increase in report.increases}
+            for report in list(world.reports)[-4:]
         ]
     files = sorted(tmp_path.iterdir())
     assert len(files) == 4
     for file, increases in zip(files, bought, strict=True):
         assert main(["plan", "--scenario", f"{file}", "-o", "json"]) == 0
         (run,) = json.loads(capsys.readouterr().out)["runs"]
-        assert {one["group"]: one["increase"] for one in run["scaleUps"]} == increases
+        assert {scale_up["group"]: scale_up["increase"] for scale_up in run["scaleUps"]} == increases
 
 
 def test_the_newest_recording_is_served_without_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,7 +56,7 @@ def test_the_newest_recording_is_served_without_a_directory(tmp_path: Path, caps
     file.write_bytes(found.body)
     assert main(["plan", "--scenario", f"{file}", "-o", "json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
-    assert [one["group"] for one in run["scaleUps"]] == ["web"]
+    assert [scale_up["group"] for scale_up in run["scaleUps"]] == ["web"]
 
 
 def test_where_a_process_ran_is_not_recorded(tmp_path: Path) -> None:
@@ -177,12 +178,12 @@ def test_an_anonymous_recording_decides_the_same_and_names_nobody(
     with a_world(cloud, a_deployment("payroll", replicas=9), record_dir=f"{tmp_path}", anonymize=True) as world:
         world.run_until(lambda: any(report.increases for report in world.reports))
         world.run_for(0.5)
-        (bought,) = [one.after - one.before for report in world.reports for one in report.increases]
+        (bought,) = [increase.after - increase.before for report in world.reports for increase in report.increases]
     file = sorted(tmp_path.iterdir())[-1]
     assert not any(name in file.read_text() for name in ("secret", "payroll"))
     assert main(["plan", "--scenario", f"{file}", "-o", "json"]) == 0
     (run,) = json.loads(capsys.readouterr().out)["runs"]
-    assert [one["increase"] for one in run["scaleUps"]] == [bought]
+    assert [scale_up["increase"] for scale_up in run["scaleUps"]] == [bought]
 
 
 @pytest.mark.parametrize("name", ["pending-pods.yaml", "cost-zones.yaml"])
@@ -196,7 +197,7 @@ def test_the_command_line_makes_files_anonymous(tmp_path: Path, capsys: pytest.C
     for file in (source, f"{target}"):
         assert main(["plan", "--scenario", file, "-o", "json"]) == 0
         answer = json.loads(capsys.readouterr().out)["runs"]
-        runs.append([sorted(one["increase"] for one in run["scaleUps"]) for run in answer])
+        runs.append([sorted(scale_up["increase"] for scale_up in run["scaleUps"]) for run in answer])
     assert runs[0] == runs[1]
     assert any(runs[0])
 

@@ -110,7 +110,9 @@ def test_what_is_made_gives_way_and_is_locked_down(make: Make) -> None:
     assert pod["securityContext"]["runAsNonRoot"] is True
     (pause,) = world.pods("headroom")
     assert (pause["spec"]["priority"], pause["spec"]["preemptionPolicy"]) == (-10, "Never")
-    classes = {one["metadata"]["name"]: one for one in world.storage.list("priorityclasses")}
+    classes = {
+        priority_class["metadata"]["name"]: priority_class for priority_class in world.storage.list("priorityclasses")
+    }
     assert (classes["cluster-headroom"]["value"], classes["cluster-headroom"]["globalDefault"]) == (-10, False)
 
 
@@ -191,7 +193,7 @@ def test_b16_a_deployment_of_somebody_else_is_not_touched(make: Make) -> None:
     assert before["spec"] == after["spec"]
     assert not any("headroom" in key for key in after["metadata"].get("annotations", {}))
     assert world.series()['headroom_reconcile_errors_total{pool="ci",reason="name_conflict"}'] > 0
-    assert [one.troubles for one in world.keeper.status.pools] == [("name_conflict",), ()]
+    assert [pool.troubles for pool in world.keeper.status.pools] == [("name_conflict",), ()]
     assert world.deployment("headroom-other") is not None
 
 
@@ -225,16 +227,16 @@ def test_a_failing_server_loses_nothing(make: Make, verb: str, code: int, reason
     world.client.fail(verb, "deployments", code)
     world.companions.tick(world.keeper, world.clock.now())
     assert world.replicas == 2
-    assert [one.troubles for one in world.keeper.status.pools] == [(reason,), ()]
+    assert [pool.troubles for pool in world.keeper.status.pools] == [(reason,), ()]
     world.run_for(10.5)
     assert world.replicas == 5
-    assert [one.troubles for one in world.keeper.status.pools] == [(), ()]
+    assert [pool.troubles for pool in world.keeper.status.pools] == [(), ()]
 
 
 def test_a_namespace_that_is_missing_degrades_its_pool_until_it_is_there(make: Make) -> None:
     world = make(a_pool(policies=[always(1)], namespace="late"), a_pool("other", policies=[always(1)]))
     world.run_for(30)
-    assert [one.troubles for one in world.keeper.status.pools] == [("apply_state",), ()]
+    assert [pool.troubles for pool in world.keeper.status.pools] == [("apply_state",), ()]
     world.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "late"}})
     world.run_for(10.5)
     assert world.deployment() is not None

@@ -176,4 +176,4 @@ def test_time_that_does_not_run_out_is_not_recorded() -> None:
     assert p.config is not None
     body = record(p, p.config, "recording")
     assert body is not None
-    assert "timeOver" not in {one["asked"] for one in json.loads(body)["memory"]["answers"]}
+    assert "timeOver" not in {answer["asked"] for answer in json.loads(body)["memory"]["answers"]}

@@ -56,8 +56,12 @@ class Cluster:
         self.began = self.clock.now().mono
 
     def stored(self, target: str = "gpu") -> list[str]:
-        found = [one for one in self.storage.list("configmaps") if one["metadata"]["name"].endswith(f"-{target}")]
-        return [one.id for one in read_state(found[0]["data"]["state.json"]).entries] if found else []
+        found = [
+            config_map
+            for config_map in self.storage.list("configmaps")
+            if config_map["metadata"]["name"].endswith(f"-{target}")
+        ]
+        return [entry.id for entry in read_state(found[0]["data"]["state.json"]).entries] if found else []
 
     def at(self, seconds: float) -> None:
         """Let time pass until so many seconds after the beginning."""
@@ -118,7 +122,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def effects(tickets: Sequence[OperationReceipt | None]) -> list[OperationResult | None]:
-    return [one.effect for one in tickets if one is not None]
+    return [ticket.effect for ticket in tickets if ticket is not None]
 
 
 # Intake.
@@ -138,7 +142,7 @@ def test_c11_a_burst_is_one_write_within_the_window(cluster: Cluster, caplog: py
     assert len(cluster.stored()) == 50
     assert {effect and effect.verdict for effect in effects(tickets)} == {OperationVerdict.ADDED}
     assert replica.series()['reservation_batch_size_sum{target="gpu"}'] == 50
-    (line,) = (one.__dict__["fields"] for one in caplog.records if one.getMessage() == "reservations.stored")
+    (line,) = (record.__dict__["fields"] for record in caplog.records if record.getMessage() == "reservations.stored")
     assert line == {"target": "gpu", "operations": 50, "outcome": {"added": 50}, "seconds": 3.0}
 
 
@@ -192,8 +196,8 @@ def test_c14_what_waits_for_a_target_that_is_gone_is_dropped(cluster: Cluster) -
     cluster.at(3.5)
     replica.keeper.configure(a_section(a_target("y")))
     cluster.at(60)
-    assert [one and one.reason for one in effects([lost])] == [NoReservation.TARGET_GONE]
-    assert [one and one.verdict for one in effects([kept])] == [OperationVerdict.ADDED]
+    assert [effect and effect.reason for effect in effects([lost])] == [NoReservation.TARGET_GONE]
+    assert [effect and effect.verdict for effect in effects([kept])] == [OperationVerdict.ADDED]
     assert replica.series()['reservation_dropped_total{target="x",reason="target_gone"}'] == 1
     assert len(cluster.stored("y")) == 1
 
@@ -230,7 +234,7 @@ def test_c18_a_delivery_counts_once_whoever_takes_it_and_after_a_restart(cluster
     first, second = (Replica(cluster, a_section()) for _ in range(2))
     tickets = [first.put(delivery="d"), second.put(delivery="d")]
     cluster.at(4)
-    verdicts = sorted(one.verdict for one in effects(tickets) if one is not None)
+    verdicts = sorted(effect.verdict for effect in effects(tickets) if effect is not None)
     assert verdicts == [OperationVerdict.ADDED, OperationVerdict.DUPLICATE]
     restarted = Replica(cluster, a_section())
     assert restarted.commits.remembers(ledger_key("test", "d"), cluster.clock.now().wall)
@@ -260,7 +264,7 @@ def test_a_bug_in_the_store_loses_nothing(cluster: Cluster) -> None:
     replica.store.write = breaks_once  # type: ignore[method-assign]
     ticket = replica.put()
     cluster.at(10)
-    assert [one and one.verdict for one in effects([ticket])] == [OperationVerdict.ADDED]
+    assert [effect and effect.verdict for effect in effects([ticket])] == [OperationVerdict.ADDED]
     assert len(cluster.stored()) == 1
 
 
@@ -269,7 +273,7 @@ def test_after_an_hour_of_failures_the_backlog_is_dropped_and_told(cluster: Clus
     Failing(replica, "gpu", 1000)
     ticket = replica.put()
     cluster.at(90)
-    assert [one and one.reason for one in effects([ticket])] == [NoReservation.GIVEN_UP]
+    assert [effect and effect.reason for effect in effects([ticket])] == [NoReservation.GIVEN_UP]
     assert replica.events == ["ReservationsDropped"]
     assert replica.series()["reservation_queue_length"] == 0
 
@@ -278,8 +282,8 @@ def test_c24_a_restart_finds_the_same_entries(cluster: Cluster) -> None:
     replica = Replica(cluster, a_section())
     replica.put(3)
     cluster.at(4)
-    before = [(one.id, one.expires_at) for one in replica.keeper.statuses()[0].entries]
-    after = [(one.id, one.expires_at) for one in Replica(cluster, a_section()).keeper.statuses()[0].entries]
+    before = [(entry.id, entry.expires_at) for entry in replica.keeper.statuses()[0].entries]
+    after = [(entry.id, entry.expires_at) for entry in Replica(cluster, a_section()).keeper.statuses()[0].entries]
     assert before == after
     assert len(before) == 3
 
@@ -291,8 +295,8 @@ def test_c25_a_state_that_cannot_be_understood_is_left_alone(cluster: Cluster) -
     bad, good = replica.put(), replica.put(target="other")
     cluster.at(4)
     replica.keeper.tick(cluster.clock.now())
-    assert [one and one.reason for one in effects([bad])] == [NoReservation.STATE_UNREADABLE]
-    assert [one and one.verdict for one in effects([good])] == [OperationVerdict.ADDED]
+    assert [effect and effect.reason for effect in effects([bad])] == [NoReservation.STATE_UNREADABLE]
+    assert [effect and effect.verdict for effect in effects([good])] == [OperationVerdict.ADDED]
     assert cluster.storage.get("configmaps", name, HOME)["data"] == {"state.json": "{"}
     assert replica.series()['reservation_state_unreadable{target="gpu"}'] == 1
     assert replica.events == ["ReservationsUnreadable"]
@@ -313,7 +317,7 @@ def test_what_waits_what_ends_next_and_the_override_in_force_are_told(cluster: C
     assert (stored.floor, stored.planned) == (4, 6)
     assert stored.override == OverrideStatus(began_at=NOW - 3600, ends_at=NOW + 7200)
     replica.keeper.configure(a_section(a_target(), a_target("new")))
-    assert [(one.loaded, one.floor, one.override) for one in replica.keeper.statuses()] == [
+    assert [(status.loaded, status.floor, status.override) for status in replica.keeper.statuses()] == [
         (True, 0, None),
         (False, 0, None),
     ]
@@ -324,7 +328,7 @@ def test_c32_what_was_taken_is_stored_before_the_end(cluster: Cluster) -> None:
     ticket = replica.put()
     cluster.at(1)
     replica.commits.close()
-    assert [one and one.verdict for one in effects([ticket])] == [OperationVerdict.ADDED]
+    assert [effect and effect.verdict for effect in effects([ticket])] == [OperationVerdict.ADDED]
     assert len(cluster.stored()) == 1
     assert replica.put() is None
 

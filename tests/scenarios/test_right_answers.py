@@ -61,7 +61,7 @@ def test_a_target_that_nothing_stands_behind_is_lowered_once(
     case: str, compatibility: str, decreases: list[int], ends: list[str]
 ) -> None:
     runs = answer(case, compatibility=compatibility).runs
-    assert [one.increase for run in runs for one in run.target_decreases] == decreases
+    assert [decrease.increase for run in runs for decrease in run.target_decreases] == decreases
     assert [run.end for run in runs if run.target_decreases] == ends
     assert {run.end for run in runs if not run.target_decreases} == {"Complete"}
     assert [run.error for run in runs] == [""] * 5
@@ -78,7 +78,7 @@ def test_nodes_whose_partitioned_devices_are_taken_stay() -> None:
 
 def test_pods_of_a_stateful_set_share_nodes_whatever_their_volumes() -> None:
     (run,) = answer("stateful-set-with-volumes.yaml").runs
-    assert {one.group: one.increase for one in run.scale_ups} == {"g": 3}
+    assert {scale_up.group: scale_up.increase for scale_up in run.scale_ups} == {"g": 3}
     assert len(run.pods_triggered_scale_up) == 6
     assert run.pods_remain_unschedulable == run.pods_await_evaluation == []
 

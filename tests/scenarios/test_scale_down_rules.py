@@ -31,7 +31,7 @@ WEB = named("web", replicas=3)
 def played(options: Mapping[str, Any] | None = None, **fields: Any) -> PlanAnswer:
     """Two runs, ten seconds apart, over node `n` of group `g` and a node of no group with plenty of room."""
     nodes = fields.pop("nodes", [a_node("n")])
-    owners = fields.pop("nodeToGroup", {one["metadata"]["name"]: "g" for one in nodes})
+    owners = fields.pop("nodeToGroup", {node["metadata"]["name"]: "g" for node in nodes})
     document = {
         "now": AT,
         "options": {**OPTIONS, **(options or {})},
@@ -47,7 +47,7 @@ def played(options: Mapping[str, Any] | None = None, **fields: Any) -> PlanAnswe
 
 def gone(answer: PlanAnswer) -> list[str]:
     """Machines deleted in any run, in alphabetical order."""
-    return sorted(one.id for run in answer.runs for one in run.cloud_deletes)
+    return sorted(cloud_delete.id for run in answer.runs for cloud_delete in run.cloud_deletes)
 
 
 def table(*rows: tuple[str, Mapping[str, Any], BlockingReason, Mapping[str, Any]]) -> list[Any]:

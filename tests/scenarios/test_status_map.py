@@ -280,7 +280,7 @@ class TestTimes:
         world.run()
         world.cloud.taken.add("web")
         world.run(after_s=15)
-        assert [one["name"] for one in world.status()["nodeGroups"]] == ["other"]
+        assert [group["name"] for group in world.status()["nodeGroups"]] == ["other"]
         world.cloud.taken.clear()
         world.run(after_s=886)
         assert times(world, "health", "web") == (T1, T1)
@@ -497,8 +497,8 @@ class TestSize:
         world.run()
         assert 1024 * 1024 - 2000 < len(world.text().encode()) <= 1024 * 1024
         status = world.status()
-        shown = [one["name"] for one in status["nodeGroups"]]
+        shown = [group["name"] for group in status["nodeGroups"]]
         assert status["message"] == f"{len(shown)} of 2000 node groups are shown: a ConfigMap holds no more than 1 MiB"
         growing = [f"group-of-the-cluster-{number}" for number in (1996, 1997, 1998)]
-        assert shown == [one.id for one in specs[: len(shown) - 3]] + growing
+        assert shown == [spec.id for spec in specs[: len(shown) - 3]] + growing
         assert status["clusterWide"]["scaleUp"]["status"] == "InProgress"

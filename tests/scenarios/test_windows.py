@@ -83,13 +83,13 @@ def learn(world: World, boots: int = 8) -> None:
 
 
 def ready_nodes(world: World) -> int:
-    conditions = [one["status"]["conditions"] for one in world.storage.list("nodes")]
-    return sum(any(one["type"] == "Ready" and one["status"] == "True" for one in each) for each in conditions)
+    conditions = [node["status"]["conditions"] for node in world.storage.list("nodes")]
+    return sum(any(one["type"] == "Ready" and one["status"] == "True" for one in condition) for condition in conditions)
 
 
 def pause_pods(world: World, phase: str | None = None) -> int:
-    pods = [one for one in world.storage.list("pods") if one["metadata"]["name"].startswith("headroom-")]
-    return sum(phase in (None, one["status"].get("phase")) for one in pods)
+    pods = [pod for pod in world.storage.list("pods") if pod["metadata"]["name"].startswith("headroom-")]
+    return sum(phase in (None, pod["status"].get("phase")) for pod in pods)
 
 
 def lead_of(world: World, key: str) -> Lead:

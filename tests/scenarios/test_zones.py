@@ -79,7 +79,7 @@ def test_the_answer_says_which_zone_is_next(capsys: pytest.CaptureFixture[str]) 
         "the next node comes in eu-west-1b (2 in eu-west-1a, 1 in eu-west-1b, 1 in eu-west-1c); "
         "one in eu-west-1a is possible, after 2 more"
     )
-    advice = [one["text"] for one in found["alternatives"] if one["code"] == "ZoneComesLater"]
+    advice = [alternative["text"] for alternative in found["alternatives"] if alternative["code"] == "ZoneComesLater"]
     assert any("one group per zone in place of arm" in text for text in advice)
 
 
@@ -87,4 +87,4 @@ def test_as_1_31_a_group_has_the_zone_of_its_example(capsys: pytest.CaptureFixtu
     explained = ["plan", "--objects", str(DUMP), "--explain", "pod/web/zb-arm-0", "--compatibility=1.31", "-o", "json"]
     assert main(explained) == 0
     (found,) = json.decode(capsys.readouterr().out)["explained"]
-    assert [one["reason"] for one in found["groups"][0]["rejections"]] == ["NodeAffinity"]
+    assert [rejection["reason"] for rejection in found["groups"][0]["rejections"]] == ["NodeAffinity"]

@@ -46,7 +46,7 @@ def a_request(
         "podSets": [{"count": count, "podTemplateRef": {"name": template}}],
         "parameters": dict(parameters or {}),
     }
-    status = {"conditions": [msgspec.to_builtins(one) for one in conditions]}
+    status = {"conditions": [msgspec.to_builtins(condition) for condition in conditions]}
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, ProvisioningRequest)
 
 

@@ -66,7 +66,7 @@ def documents(path: Path) -> list[Any]:
 
 
 def manifest(*parts: str, kind: str) -> Any:
-    return next(one for one in documents(MANIFESTS.joinpath(*parts)) if one["kind"] == kind)
+    return next(document for document in documents(MANIFESTS.joinpath(*parts)) if document["kind"] == kind)
 
 
 @pytest.mark.parametrize("path", sorted({*MANIFESTS.rglob("*.yaml")} - {GROUPS, CLOUD_CONFIG}), ids=name_of)
@@ -98,7 +98,7 @@ def built(folder: Path) -> list[Any]:
 
 
 def only(objects: Sequence[Any], kind: str) -> Any:
-    (found,) = (one for one in objects if one["kind"] == kind)
+    (found,) = (obj for obj in objects if obj["kind"] == kind)
     return found
 
 
@@ -108,7 +108,7 @@ def test_overlays_build(overlay: str) -> None:
     objects = built(MANIFESTS / "overlays" / overlay)
     deployment = only(objects, "Deployment")
     assert deployment["spec"]["replicas"] == (2 if overlay == "ha" else 1)
-    assert all(one["metadata"]["namespace"] == "kube-system" for one in objects if "Cluster" not in one["kind"])
+    assert all(obj["metadata"]["namespace"] == "kube-system" for obj in objects if "Cluster" not in obj["kind"])
     args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert load(args).provider.cloud_provider == PROVIDERS[overlay]
 
@@ -224,7 +224,9 @@ def test_the_dry_run_reads_its_groups_from_where_they_are_mounted() -> None:
     deployment = only(objects, "Deployment")["spec"]["template"]["spec"]
     config = load(deployment["containers"][0]["args"])
     groups = only(objects, "ConfigMap")
-    mounted = {one["name"]: one["mountPath"] for one in deployment["containers"][0]["volumeMounts"]}
+    mounted = {
+        volume_mount["name"]: volume_mount["mountPath"] for volume_mount in deployment["containers"][0]["volumeMounts"]
+    }
     (volume,) = (one for one in deployment["volumes"] if "configMap" in one)
     assert volume["configMap"]["name"] == groups["metadata"]["name"]
     assert [f"{mounted[volume['name']]}/{file}" for file in groups["data"]] == [config.provider.cloud_config]
@@ -235,7 +237,7 @@ def test_the_dry_run_reads_its_groups_from_where_they_are_mounted() -> None:
 @pytest.mark.kubectl
 def test_the_dry_run_may_read_what_is_followed_and_nothing_else() -> None:
     objects = built(GROUPS.parent)
-    assert [one["kind"] for one in objects if "Role" in one["kind"]] == ["ClusterRole", "ClusterRoleBinding"]
+    assert [obj["kind"] for obj in objects if "Role" in obj["kind"]] == ["ClusterRole", "ClusterRoleBinding"]
     reads = {(*kind, verb) for kind in followed() for verb in ("list", "watch")}
     assert granted(only(objects, "ClusterRole")) == reads
 
@@ -250,7 +252,7 @@ def with_component(tmp_path: Path) -> Callable[..., list[Any]]:
             "kind": "Kustomization",
             "namespace": "kube-system",
             "resources": [os.path.relpath(MANIFESTS / "base", tmp_path)],
-            "components": [os.path.relpath(MANIFESTS / "components" / one, tmp_path) for one in components],
+            "components": [os.path.relpath(MANIFESTS / "components" / component, tmp_path) for component in components],
         }
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
         return built(tmp_path)
@@ -279,7 +281,7 @@ def test_the_monitor_finds_the_service_and_that_the_pods(with_component: Callabl
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
     (port,) = service["spec"]["ports"]
-    assert [one["port"] for one in monitor["spec"]["endpoints"]] == [port["name"]]
+    assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == [port["name"]]
     assert port["targetPort"] == pod["spec"]["containers"][0]["ports"][0]["name"]
     assert only(objects, "PrometheusRule")["metadata"]["namespace"] == "kube-system"
 

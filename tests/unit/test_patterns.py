@@ -82,7 +82,7 @@ def _patterns_of(module: str) -> Iterator[tuple[str, int, str]]:
         if (module, function) in _MADE_AT_RUN_TIME or (module, function) in _BRIEF:
             continue
         expression = _evaluated(call.args[0], vars(loaded), f"{module}:{call.lineno}")
-        given = [one.value for one in call.keywords if one.arg == "flags"]
+        given = [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
         given += call.args[1:2] if name.attr == "compile" else []
         flags = _evaluated(given[0], vars(loaded), module) if given else 0
         found = expression if isinstance(expression, str) else expression.decode("latin-1")
@@ -318,7 +318,9 @@ def _growth(expression: str, flags: int, run: str) -> float:
     return next((growth for growth in growths if growth > _LINEAR), 0.0)
 
 
-@pytest.mark.parametrize(("module", "expression", "flags", "run"), _PATTERNS, ids=[one[1][:40] for one in _PATTERNS])
+@pytest.mark.parametrize(
+    ("module", "expression", "flags", "run"), _PATTERNS, ids=[pattern[1][:40] for pattern in _PATTERNS]
+)
 def test_a_text_twice_as_long_takes_twice_the_steps(module: str, expression: str, flags: int, run: str) -> None:
     assert _growth(expression, flags, run) <= _LINEAR, f"{module}: {expression}"
 

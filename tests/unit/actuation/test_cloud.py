@@ -104,7 +104,7 @@ class TestReading:
         found = cloud.read([a_node("n1"), a_node("somewhere-else")])
         (group,) = found.all
         assert (group.id, group.min_size, group.max_size, group.target_size) == ("g", 0, 9, 1)
-        assert [one.provider_id for one in group.instances] == ["test://n1"]
+        assert [instance.provider_id for instance in group.instances] == ["test://n1"]
         assert group.node_price == 0.5
         assert (found.of_node, found.gone, found.can_tell_gone) == ({"n1": "g"}, frozenset(), True)
         cloud.increase("g", 2, expected=1)

@@ -57,7 +57,7 @@ def test_asks_for_the_pods_of_the_node_only(api: ScriptedApi, reader: ClusterRea
 
 def test_reads_budgets(api: ScriptedApi, reader: ClusterReader) -> None:
     api.script("GET /apis/policy/v1/poddisruptionbudgets", a_list(BUDGET))
-    assert [(one.key, one.status.disruptions_allowed) for one in reader.budgets()] == [("ns/b", 2)]
+    assert [(budget.key, budget.status.disruptions_allowed) for budget in reader.budgets()] == [("ns/b", 2)]
 
 
 def test_what_the_watches_know_needs_no_call(api: ScriptedApi, reader: ClusterReader) -> None:

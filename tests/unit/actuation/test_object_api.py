@@ -62,7 +62,7 @@ def api(request: pytest.FixtureRequest) -> Iterator[ObjectApi]:
 
 
 def names(objects: Any) -> list[str]:
-    return [one["metadata"]["name"] for one in objects]
+    return [obj["metadata"]["name"] for obj in objects]
 
 
 def test_kinds_are_found_by_name(api: ObjectApi) -> None:

@@ -29,7 +29,7 @@ def test_conditions_of_others_stay_and_those_of_its_type_are_replaced() -> None:
     statuses.put(accepted(request, NOW))
     assert statuses.put(found(request, NOW)).outcome is WriteOutcome.DONE
     conditions = writes.objects[REQUEST]["status"]["conditions"]
-    assert [(one["type"], one["status"]) for one in conditions] == [
+    assert [(condition["type"], condition["status"]) for condition in conditions] == [
         ("QuotaReserved", "True"),
         ("Provisioned", "True"),
         ("Accepted", "True"),

@@ -164,7 +164,7 @@ def test_an_expander_that_asks_others_needs_a_restart(running: Running, expander
 def test_options_without_effect_are_named_once_they_are_set(running: Running, caplog: pytest.LogCaptureFixture) -> None:
     running.becomes("features: {predicateParallelism: 8}")
     running.becomes("features: {predicateParallelism: 8}\nlimits: {maxNodesTotal: 3}")
-    [said] = [one for one in caplog.records if one.getMessage() == "config.flags_without_effect"]
+    [said] = [record for record in caplog.records if record.getMessage() == "config.flags_without_effect"]
     assert "predicate-parallelism" in str(vars(said))
 
 

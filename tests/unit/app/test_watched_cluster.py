@@ -267,7 +267,7 @@ class TestDevices:
         storage.create("resourceclaims", claim_form("gpu", "dev-0"))
         following.synced()
         related = following.view().related
-        assert [one.spec.node_name for one in related.resource_slices.values()] == ["n1"]
+        assert [resource_slice.spec.node_name for resource_slice in related.resource_slices.values()] == ["n1"]
         assert list(related.resource_claims) == ["default/gpu"]
         storage.delete("resourceclaims", "gpu", namespace="default")
         following.until(lambda view: not view.related.resource_claims)

@@ -202,7 +202,7 @@ def test_scenario_files_are_played_made_and_hidden_without_the_network(
     assert main(["scenario", "from-dump", *source, "--to", made]) == 0
     assert main(["scenario", "anonymize", made, "--to", hidden]) == 0
     bought = [
-        sorted(one["increase"] for one in planned(capsys, "--scenario", file)["runs"][0]["scaleUps"])
+        sorted(scale_up["increase"] for scale_up in planned(capsys, "--scenario", file)["runs"][0]["scaleUps"])
         for file in (made, hidden)
     ]
     assert bought[0] == bought[1] != []

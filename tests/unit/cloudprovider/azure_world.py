@@ -24,9 +24,9 @@ class AzureWorld:
         self.azure = FakeAzure(*scale_sets)
         if sizes is not None:
             self.azure.sizes = list(sizes)
-        for one in scale_sets:
-            while len(one.machines) < one.capacity:
-                self.azure.add_machine(one).ready_at = 0.0
+        for scale_set in scale_sets:
+            while len(scale_set.machines) < scale_set.capacity:
+                self.azure.add_machine(scale_set).ready_at = 0.0
         self.context = ProviderContext(
             node_specs=nodes,
             discovery_specs=discovery,
@@ -49,7 +49,7 @@ class AzureWorld:
 
     def states(self, name: str) -> dict[str, State | None]:
         """Return the states of a group's instances by the last part of their ids."""
-        return {one.provider_id.rpartition("/")[2]: one.state for one in self.group(name).instances()}
+        return {instance.provider_id.rpartition("/")[2]: instance.state for instance in self.group(name).instances()}
 
 
 def node(scale_set: str, machine: object) -> NodeRef:

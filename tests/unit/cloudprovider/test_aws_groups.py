@@ -205,7 +205,7 @@ def test_the_life_cycle_of_a_machine_is_told(lifecycle: str, state: State) -> No
     (machine,) = cloud.ids()
     cloud.machine(machine)["LifecycleState"] = lifecycle
     (known,) = cloud.open("0:5:web").groups()
-    assert [(one.provider_id, one.state, one.error) for one in known.instances()] == [
+    assert [(instance.provider_id, instance.state, instance.error) for instance in known.instances()] == [
         (f"aws:///{ZONE}/{machine}", state, None)
     ]
 
@@ -253,10 +253,10 @@ def test_a_missing_machine_has_a_placeholder_that_belongs_to_the_group() -> None
     provider = cloud.open("0:5:team/web-1")
     (known,) = provider.groups()
     placeholders = known.instances()[2:]
-    assert [one.provider_id for one in placeholders] == [
+    assert [placeholder.provider_id for placeholder in placeholders] == [
         f"aws:///{ZONE}/i-placeholder-team/web-1-{number}" for number in (2, 3)
     ]
-    assert {(one.state, one.error) for one in placeholders} == {(State.CREATING, None)}
+    assert {(placeholder.state, placeholder.error) for placeholder in placeholders} == {(State.CREATING, None)}
     for one in placeholders:
         assert provider.group_of(NodeRef(one.provider_id, one.provider_id)) == "team/web-1"
 
@@ -270,7 +270,7 @@ def a_shortage(cloud: FakeAws) -> None:
 
 def unmet(cloud: FakeAws) -> list[str]:
     (known,) = cloud.open("0:9:web").groups()
-    return [one.error.message for one in known.instances() if one.error is not None]
+    return [instance.error.message for instance in known.instances() if instance.error is not None]
 
 
 def test_a_launch_that_failed_lately_fails_every_placeholder_with_the_words_of_aws() -> None:
@@ -278,7 +278,7 @@ def test_a_launch_that_failed_lately_fails_every_placeholder_with_the_words_of_a
     a_shortage(cloud)
     cloud.tried("web", "Failed", "We currently do not have sufficient m5.large capacity")
     (known,) = cloud.open("0:9:web").groups()
-    errors = [one.error for one in known.instances()][2:]
+    errors = [instance.error for instance in known.instances()][2:]
     assert [(error.error_class, error.code, error.message) for error in errors if error] == [
         (
             ErrorClass.OUT_OF_RESOURCES,
@@ -324,10 +324,10 @@ def test_after_an_increase_only_attempts_since_then_count() -> None:
     (known,) = provider.groups()
     known.increase(1)
     provider.refresh(cloud.now)
-    assert [one.error for one in known.instances()] == [None, None]
+    assert [instance.error for instance in known.instances()] == [None, None]
     cloud.tried("web", "Failed", "still none")
     provider.refresh(cloud.now + 11)
-    assert [one.error.message for one in known.instances() if one.error] == ["still none"]
+    assert [instance.error.message for instance in known.instances() if instance.error] == ["still none"]
 
 
 def test_attempts_that_cannot_be_read_do_not_stop_the_refresh() -> None:

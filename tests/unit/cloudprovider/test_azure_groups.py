@@ -203,7 +203,7 @@ def test_changes_by_others_are_neither_overwritten_nor_added_to(others: int, del
         del web(world).machines[others:]
     world.group("web").increase(delta)
     assert (web(world).capacity, world.group("web").target_size()) == (expected, expected)
-    assert [one.gone_at for one in web(world).machines if one.gone_at] == []
+    assert [machine.gone_at for machine in web(world).machines if machine.gone_at] == []
 
 
 def test_a_change_between_read_and_write_is_read_again() -> None:
@@ -298,7 +298,7 @@ def test_machines_that_azure_does_not_have_are_listed_as_failed_as_soon_as_it_sa
     world.group("web").increase(3)
     world.refresh(after_s=90.0)
     group = world.group("web")
-    failed = [one for one in group.instances() if one.error is not None]
+    failed = [instance for instance in group.instances() if instance.error is not None]
     assert len(failed) == 2
     assert {(one.state, one.error and one.error.error_class, one.error and one.error.code) for one in failed} == {
         (State.CREATING, ErrorClass.OUT_OF_RESOURCES, "AllocationFailed")
@@ -311,12 +311,12 @@ def test_deleting_the_stand_ins_lowers_the_capacity_and_touches_no_machine() -> 
     world = a_world(stock=4)
     world.group("web").increase(3)
     world.refresh(after_s=90.0)
-    failed = [one.provider_id for one in world.group("web").instances() if one.error is not None]
+    failed = [instance.provider_id for instance in world.group("web").instances() if instance.error is not None]
     world.group("web").delete([NodeRef(one, one) for one in failed])
     assert (web(world).capacity, world.group("web").target_size(), len(web(world).machines)) == (4, 4, 4)
     assert [machine.gone_at for machine in web(world).machines] == [None] * 4
     world.refresh(after_s=90.0)
-    assert [one.error for one in world.group("web").instances()] == [None] * 4
+    assert [instance.error for instance in world.group("web").instances()] == [None] * 4
 
 
 def test_a_second_failure_has_stand_ins_of_its_own() -> None:
@@ -325,7 +325,7 @@ def test_a_second_failure_has_stand_ins_of_its_own() -> None:
     for _ in range(2):
         world.group("web").increase(1)
         world.refresh(after_s=90.0)
-        failed = [one.provider_id for one in world.group("web").instances() if one.error is not None]
+        failed = [instance.provider_id for instance in world.group("web").instances() if instance.error is not None]
         world.group("web").delete([NodeRef(one, one) for one in failed])
         world.refresh(after_s=90.0)
         seen.append(set(failed))
@@ -339,7 +339,7 @@ def test_an_operation_that_a_later_one_replaced_has_not_failed() -> None:
     world.azure.works["op-0"].failure = {"code": "OperationPreempted", "message": "by a more recent one"}
     web(world).machines.pop()
     world.refresh(after_s=90.0)
-    assert [one.error for one in world.group("web").instances()] == [None] * 3
+    assert [instance.error for instance in world.group("web").instances()] == [None] * 3
 
 
 def test_a_machine_that_azure_failed_to_create_is_deleted_for_good() -> None:
@@ -348,7 +348,7 @@ def test_a_machine_that_azure_failed_to_create_is_deleted_for_good() -> None:
     last = web(world).machines[-1]
     last.failed, last.power = "ZonalAllocationFailed", None
     world.refresh(after_s=90.0)
-    (failed,) = (one for one in world.group("web").instances() if one.error is not None)
+    (failed,) = (instance for instance in world.group("web").instances() if instance.error is not None)
     assert failed.error is not None
     assert failed.error.error_class is ErrorClass.OUT_OF_RESOURCES
     world.group("web").delete([NodeRef(failed.provider_id, failed.provider_id)])

@@ -33,7 +33,7 @@ def an_arm(azure: FakeAzure) -> Arm:
 
 
 def names(arm: Arm) -> list[str]:
-    return [one.name for one in arm.pages("listing", _SETS, "2024-07-01", ScaleSet)]
+    return [page.name for page in arm.pages("listing", _SETS, "2024-07-01", ScaleSet)]
 
 
 def three_sets() -> FakeAzure:

@@ -250,7 +250,7 @@ def test_stand_ins_have_ids_of_their_own() -> None:
 def test_states_of_machines(
     provisioning: str | None, statuses: list[str] | None, fast: bool, state: State, code: str | None
 ) -> None:
-    view = None if statuses is None else {"statuses": [{"code": one} for one in statuses]}
+    view = None if statuses is None else {"statuses": [{"code": status} for status in statuses]}
     data = {"id": _VM, "properties": {"provisioningState": provisioning, "instanceView": view}}
     machine = machine_of(msgspec.convert(data, VirtualMachine), fast)
     assert machine is not None

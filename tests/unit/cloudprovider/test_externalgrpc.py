@@ -159,7 +159,7 @@ def test_resizing_is_read_back_at_once(serve: Serve) -> None:
     assert group.target_size() == 3
     group.delete([NodeRef("node-1", "id-1")])
     assert group.target_size() == 2
-    assert [one.provider_id for one in group.instances() if one.state is not State.DELETING] == ["id-0"]
+    assert [instance.provider_id for instance in group.instances() if instance.state is not State.DELETING] == ["id-0"]
 
 
 @pytest.mark.parametrize("nodes", [["id-0", "elsewhere"], ["id-0", "id-1"]], ids=["a stranger", "below the minimum"])
@@ -168,7 +168,7 @@ def test_a_deletion_that_should_not_be_never_reaches_the_server(go: Go, nodes: l
     server, client = go(NodeGroupNodes=two, NodeGroupDeleteNodes=b"")
     client.refresh(NOW)
     with pytest.raises(ProviderError):
-        client.groups()[0].delete([NodeRef(one, one) for one in nodes])
+        client.groups()[0].delete([NodeRef(node, node) for node in nodes])
     assert server.count("NodeGroupDeleteNodes") == 0
 
 

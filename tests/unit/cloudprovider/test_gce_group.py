@@ -359,4 +359,6 @@ def test_what_is_written_during_a_refresh_is_not_overwritten_by_what_was_read_be
     written.set()
     refreshing.join(30)
     assert group.target_size() == 1
-    assert {one.provider_id: one.state for one in group.instances()}[provider_id("web-a")] is State.DELETING
+    assert {instance.provider_id: instance.state for instance in group.instances()}[
+        provider_id("web-a")
+    ] is State.DELETING

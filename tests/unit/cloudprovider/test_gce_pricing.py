@@ -52,7 +52,7 @@ def test_spot_machines_cost_less(marked: Any) -> None:
 
 def test_every_spot_price_is_below_the_other() -> None:
     assert all(spot < usual for usual, spot in TYPES.values())
-    assert all(one.spot_cpu < one.cpu and one.spot_memory <= one.memory for one in FAMILIES.values())
+    assert all(family.spot_cpu < family.cpu and family.spot_memory <= family.memory for family in FAMILIES.values())
 
 
 def test_processors_of_a_type_are_in_its_price_and_attached_ones_are_not() -> None:

@@ -208,7 +208,7 @@ def test_in_bulk_groups_at_rest_take_one_request_a_zone() -> None:
         api.add_machines(group.name, f"{group.name}-a")
     provider = opened(api, *named(*groups), bulk_mig_instances_listing_enabled=True)
     assert (api.count("instances"), api.count("listManagedInstances")) == (1, 0)
-    assert [[one.provider_id for one in group.instances()] for group in provider.groups()] == [
+    assert [[instance.provider_id for instance in group.instances()] for group in provider.groups()] == [
         [provider_id(f"{group.name}-a")] for group in groups
     ]
 
@@ -246,7 +246,7 @@ def test_states_are_what_the_group_does_with_its_machines() -> None:
     for action in actions:
         api.add_machines("web", f"web-{action.lower()}", action=action)
     provider = opened(api, *named(api.group("web")))
-    assert [one.state for one in provider.groups()[0].instances()] == [
+    assert [instance.state for instance in provider.groups()[0].instances()] == [
         State.RUNNING,
         State.RUNNING,
         State.CREATING,

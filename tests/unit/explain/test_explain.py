@@ -53,7 +53,7 @@ def the_group(target: str, **fields: Any) -> GroupExplanation:
 
 
 def fates(pod: PodExplanation) -> list[tuple[str, list[str]]]:
-    return [(one.fate.value, one.groups) for one in pod.groups]
+    return [(group.fate.value, group.groups) for group in pod.groups]
 
 
 NODES = [a_node("full", "2"), a_node("near", "30"), a_node("gpu", "64", taints=TAINTS)]
@@ -63,7 +63,7 @@ HUGE = a_pod("huge-0", "32")
 def test_a_pod_that_nothing_takes_is_told_how_near_everything_is() -> None:
     pod = the_pod("pod/default/huge-0", nodes=NODES, pods=[HUGE])
     assert pod.verdict == "NoGroupFits"
-    assert [(one.examples, [each.detail for each in one.rejections]) for one in pod.nodes] == [
+    assert [(node.examples, [rejection.detail for rejection in node.rejections]) for node in pod.nodes] == [
         (["near", "full"], ["needs 32 cpu, 30 free"]),
         (["gpu"], ["taint gpu=true:NoSchedule not tolerated"]),
     ]
@@ -80,7 +80,7 @@ def test_what_groups_have_against_a_pod_is_what_the_plan_says() -> None:
     scenario = decode(json.dumps(document).encode(), "case.json")
     (stuck,) = play(scenario).runs[0].reasons.unschedulable
     pod = the_pod("pod/default/huge-0", pods=[HUGE])
-    found = {one.groups[0]: one.rejections for one in pod.groups if one.skipped is None}
+    found = {group.groups[0]: group.rejections for group in pod.groups if group.skipped is None}
     assert found["big"] == stuck.rejected["big"]
 
 
@@ -93,7 +93,7 @@ def test_a_pod_that_is_helped_is_told_by_which_group() -> None:
 def test_a_pod_that_fits_is_told_where_and_does_not_stand_in_its_own_way() -> None:
     pod = the_pod("pod/default/web-0", nodes=[a_node("n1", "4")], pods=[a_pod("web-0", "3")])
     assert (pod.verdict, pod.node) == ("FitsOnExistingOrUpcomingNode", "n1")
-    assert [(one.examples, one.rejections) for one in pod.nodes] == [(["n1"], [])]
+    assert [(node.examples, node.rejections) for node in pod.nodes] == [(["n1"], [])]
     assert fates(pod) == [("Fits", ["small", "big", "full"])]
 
 
@@ -122,7 +122,7 @@ def test_a_pod_that_waits_is_told_why(pod: dict[str, Any], verdict: str) -> None
     found = the_pod("pod/default/web-0", pods=[pod], options=options)
     assert found.verdict == verdict
     assert found.message
-    assert [one.fate for one in found.groups] == ["Fits"]
+    assert [group.fate for group in found.groups] == ["Fits"]
 
 
 def test_a_pod_that_runs_is_told_where() -> None:
@@ -141,7 +141,7 @@ def test_equal_nodes_are_counted_and_three_are_named() -> None:
 def test_five_thousand_nodes_are_sorted_into_few_sets() -> None:
     nodes = [a_node(f"n{number}", str(1 + number % 7), taints=[] if number % 5 else TAINTS) for number in range(5000)]
     pod = the_pod("pod/default/huge-0", nodes=nodes, pods=[HUGE])
-    assert [(one.count, one.examples[0]) for one in pod.nodes] == [(4000, "n6"), (1000, "n20")]
+    assert [(node.count, node.examples[0]) for node in pod.nodes] == [(4000, "n6"), (1000, "n20")]
 
 
 IN_GROUP = {
@@ -287,7 +287,7 @@ def test_pods_between_nodes_count_too() -> None:
     for pod in pods:
         pod["metadata"]["labels"] = {"app": "web"}
     found = the_pod("pod/default/web-1", nodes=[a_node("n1", "4")], pods=pods)
-    assert [one.reason for one in found.nodes[0].rejections] == ["InterPodAffinity", "InterPodAffinity"]
+    assert [rejection.reason for rejection in found.nodes[0].rejections] == ["InterPodAffinity", "InterPodAffinity"]
     assert fates(found)[0] == ("Grows", ["small"])
 
 

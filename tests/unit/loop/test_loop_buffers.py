@@ -68,7 +68,7 @@ def test_room_is_resolved_then_bought() -> None:
 def test_the_buffer_hears_once_that_it_triggered_a_scale_up() -> None:
     world = a_world(a_buffer(replicas=3), nodes=0)
     world.run(), world.run(after_s=15)
-    told = [one for one in world.events if one.about.kind not in ("ConfigMap", "Node")]
+    told = [event for event in world.events if event.about.kind not in ("ConfigMap", "Node")]
     assert [(one.about.kind, one.about.name, one.about.uid, one.reason) for one in told] == [
         ("CapacityBuffer", "spare", "b/spare", "TriggeredScaleUp")
     ]
@@ -78,7 +78,7 @@ def test_the_buffer_hears_that_nothing_can_be_had_for_it() -> None:
     world = a_world(a_buffer(replicas=30), nodes=0)
     put_objects(world.writes, a_template(cpu="30"))
     world.run(), world.run(after_s=15)
-    assert [(one.about.name, one.reason) for one in world.events if one.about.kind == "CapacityBuffer"] == [
+    assert [(event.about.name, event.reason) for event in world.events if event.about.kind == "CapacityBuffer"] == [
         ("spare", "NotTriggerScaleUp")
     ]
 

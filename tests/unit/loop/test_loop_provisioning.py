@@ -218,7 +218,7 @@ class TestBooking:
         report = world.run()
         assert world.calls == []
         assert set(report.pods.waiting.values()) == {Waiting.CONSUMES_REQUEST}
-        told = [one for one in world.events if one.about.kind == "Pod"]
+        told = [event for event in world.events if event.about.kind == "Pod"]
         assert (len(told), told[0].reason) == (50, "")
         assert "consuming ProvisioningRequest default/full" in told[0].message
 
@@ -291,7 +291,7 @@ class TestFaults:
         world = a_world(fresh(count=2, kind=ATOMIC), nodes=0, **{"dry-run": True})
         report = world.run()
         assert (world.calls, conditions(world)) == ([], {})
-        assert [one.type for change in report.status_changes for one in change.conditions] == [
+        assert [condition.type for change in report.status_changes for condition in change.conditions] == [
             "Accepted",
             "Provisioned",
         ]

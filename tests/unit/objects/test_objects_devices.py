@@ -32,4 +32,4 @@ def test_a_claim_may_not_be_allocated() -> None:
     assert plain_decoder(ResourceClaim).one(claim_form(allocated=False)).status.allocation is None
     allocation = plain_decoder(ResourceClaim).one(claim_form("gpu", "dev-1")).status.allocation
     assert allocation is not None
-    assert [one.device for one in allocation.devices.results] == ["dev-1"]
+    assert [result.device for result in allocation.devices.results] == ["dev-1"]

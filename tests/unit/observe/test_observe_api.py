@@ -111,7 +111,7 @@ def test_a_pod_is_explained(site: Site) -> None:
     meanings = {one["reason"]: one for one in answer["meanings"]}
     assert list(meanings) == ["NoGroupFits", "InBackoff", "NodeResourcesFit"]
     assert meanings["NodeResourcesFit"]["remedy"]
-    assert {one["group"] for one in answer["decisions"]} == {"web-general"}
+    assert {decision["group"] for decision in answer["decisions"]} == {"web-general"}
     assert answer["decisions"][0]["at"] > answer["decisions"][1]["at"]
 
 

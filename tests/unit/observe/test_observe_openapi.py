@@ -73,7 +73,7 @@ def asked(site: Site, url: str) -> Answer:
     """Ask, and hold the answer against the document."""
     path = url.partition("?")[0]
     answer = site.ask("GET", url)
-    site.check(next(one for one in site.operations if one.path == path), answer)
+    site.check(next(operation for operation in site.operations if operation.path == path), answer)
     return answer
 
 

@@ -57,7 +57,7 @@ def test_stuck_pods_have_a_reason_for_every_group() -> None:
     world.submit(waiting("huge", cpu="32"))
     pod = by_name(world.run())["huge"]
     assert (pod.verdict, pod.detail, pod.planned_group) == (PodVerdict.NO_GROUP_FITS, "requests cpu 32", None)
-    assert [(one.group, one.reason, one.detail) for one in pod.reasons] == [
+    assert [(reason.group, reason.reason, reason.detail) for reason in pod.reasons] == [
         ("small", NoFit.RESOURCES, "Insufficient cpu (needs 32 cpu, 2 free)"),
         ("full", Skip.MAX_SIZE, "0 of 0"),
     ]
@@ -159,7 +159,7 @@ def test_pods_beyond_a_group_that_is_full_by_now_are_told_so() -> None:
     world.submit(*replicas(waiting("web"), 3))
     *_, left = pod_statuses(world.run())
     assert left.verdict == PodVerdict.NO_GROUP_FITS
-    assert [(one.group, one.reason) for one in left.reasons] == [("a", Skip.MAX_SIZE)]
+    assert [(reason.group, reason.reason) for reason in left.reasons] == [("a", Skip.MAX_SIZE)]
 
 
 def test_nothing_is_told_of_pods_when_the_pass_ends_early() -> None:

@@ -142,7 +142,7 @@ def test_balanced_groups_name_each_other() -> None:
     config = Config(balancing=Balancing(balance_similar_node_groups=True))
     world = LoopWorld(a_spec("a"), a_spec("b"), config=config)
     world.submit(*replicas(waiting("web"), 4))
-    decisions = {one.group: one for one in shown(world.run()).decisions}
+    decisions = {decision.group: decision for decision in shown(world.run()).decisions}
     assert {group: one.delta for group, one in decisions.items()} == {"a": 2, "b": 2}
     assert {group: one.detail for group, one in decisions.items()} == {
         "a": "for default/web (4); shared with b",
@@ -158,7 +158,7 @@ def test_repairs_are_decisions_too() -> None:
     world.static.group("broken").increase(1)
     report = world.run(after_s=901)
     assert report.end is PassEnd.SIZES_FIXED
-    found = {one.group: (one.kind, one.delta, one.detail) for one in shown(report).decisions}
+    found = {decision.group: (decision.kind, decision.delta, decision.detail) for decision in shown(report).decisions}
     assert found == {
         "wrong": (DecisionKind.SCALE_DOWN, -2, "machines that never came"),
         "late": (DecisionKind.SCALE_DOWN, -1, "machines that never became nodes"),
@@ -172,7 +172,7 @@ def test_the_pass_has_a_number_phases_and_a_duration() -> None:
     last = shown(report, number=7).last_pass
     assert last is not None
     assert (last.number, last.started_at, last.duration_s, last.error) == (7, NOW, 0.5, None)
-    assert [(one.name, one.seconds) for one in last.phases] == [("snapshot", 0.1), ("scale_up", 0.2)]
+    assert [(phase.name, phase.seconds) for phase in last.phases] == [("snapshot", 0.1), ("scale_up", 0.2)]
     assert last.scale_up is ScaleUpResult.NOT_NEEDED
 
 

@@ -50,10 +50,14 @@ def test_long_unregistered_machines_are_removed(
 ) -> None:
     registry = overdue(a_group("web", target=target, machines=GHOSTS, min_size=min_size), health)
     removals = registry.long_unregistered
-    assert [one.instances for one in removals] == ([("ghost0", "ghost1", "ghost2")[:removed]] if removed else [])
-    assert all(one.because_of == one.instances for one in removals)
-    assert all(one.force is health.force_delete_unregistered_nodes for one in removals)
-    found = [one.nodes for one in registry.occurrences if one.incident is Incident.UNREGISTERED_KEPT]
+    assert [removal.instances for removal in removals] == (
+        [("ghost0", "ghost1", "ghost2")[:removed]] if removed else []
+    )
+    assert all(removal.because_of == removal.instances for removal in removals)
+    assert all(removal.force is health.force_delete_unregistered_nodes for removal in removals)
+    found = [
+        occurrence.nodes for occurrence in registry.occurrences if occurrence.incident is Incident.UNREGISTERED_KEPT
+    ]
     assert found == ([kept] if kept else [])
 
 
@@ -109,8 +113,10 @@ def test_failed_creations_are_deleted(settings: GroupSettings, nodes: int, insta
         ready_nodes(nodes),
         health=health,
     )
-    assert [one.instances for one in registry.failed_creations] == ([] if instances is None else [instances])
-    assert all(one.force for one in registry.failed_creations)
+    assert [failed_creation.instances for failed_creation in registry.failed_creations] == (
+        [] if instances is None else [instances]
+    )
+    assert all(failed_creation.force for failed_creation in registry.failed_creations)
 
 
 def observe(target: int, nodes: int, memory: Memory | None, at_s: float) -> Registry:

@@ -119,7 +119,7 @@ def test_a_scale_up_is_finished(rules: Rules, finished: bool) -> None:
     memory = scaled_up(look(group, ready_nodes(1)).memory, "web", 1, NOW.later(800), 900.0)
     registry = look(group, ready_nodes(1), memory=memory, now=NOW.later(901), rules=rules)
     assert ("web" not in registry.memory.scale_ups) is finished
-    assert (Incident.SCALE_UP_FINISHED in [one.incident for one in registry.occurrences]) is finished
+    assert (Incident.SCALE_UP_FINISHED in [occurrence.incident for occurrence in registry.occurrences]) is finished
 
 
 @pytest.mark.parametrize("rules", [NEW, OLD], ids=["newest rules", "rules of 1.31"])
@@ -266,7 +266,7 @@ def test_failed_creations_back_the_group_off_once() -> None:
     again = look(group, ready_nodes(2), memory=registry.memory, now=NOW.later(60))
     assert again.occurrences == ()
     assert again.memory.backoffs == registry.memory.backoffs
-    assert [one.instances for one in again.failed_creations] == [("e0", "e1")]
+    assert [failed_creation.instances for failed_creation in again.failed_creations] == [("e0", "e1")]
 
 
 def test_old_backoffs_are_forgotten() -> None:
@@ -279,7 +279,7 @@ def test_a_scale_up_that_has_finished_is_not_to_blame_for_failed_creations() -> 
     registry = look(
         a_group("web", target=2, machines=failing("e0")), ready_nodes(2), memory=asked_for(2), now=NOW.later(60)
     )
-    assert [one.incident for one in registry.occurrences] == [Incident.SCALE_UP_FINISHED]
+    assert [occurrence.incident for occurrence in registry.occurrences] == [Incident.SCALE_UP_FINISHED]
     assert registry.memory.backoffs == {}
 
 
@@ -287,7 +287,7 @@ def test_a_group_that_is_not_scaling_up_is_not_backed_off_for_failed_creations()
     registry = look(a_group("web", target=4, machines=failing("e0", "e1")), ready_nodes(2))
     assert registry.occurrences == ()
     assert state_of(registry).backoff is None
-    assert [one.instances for one in registry.failed_creations] == [("e0", "e1")]
+    assert [failed_creation.instances for failed_creation in registry.failed_creations] == [("e0", "e1")]
 
 
 def test_failures_are_reported_by_cause_with_their_distinct_messages() -> None:
@@ -297,7 +297,11 @@ def test_failures_are_reported_by_cause_with_their_distinct_messages() -> None:
         *failing("d", error=InstanceError(ErrorClass.OTHER, "BAD_IMAGE", "no such image")),
     ]
     registry = look(a_group("web", target=4, machines=machines), memory=asked_for(4))
-    codes = [(one.error.code, one.nodes, one.messages) for one in registry.occurrences if one.error is not None]
+    codes = [
+        (occurrence.error.code, occurrence.nodes, occurrence.messages)
+        for occurrence in registry.occurrences
+        if occurrence.error is not None
+    ]
     assert codes == [("STOCKOUT", 3, ("no capacity", "no room in zone b")), ("BAD_IMAGE", 1, ("no such image",))]
     assert registry.memory.scale_ups == {}
     (backoff,) = registry.memory.backoffs.values()

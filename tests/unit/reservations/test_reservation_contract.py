@@ -176,9 +176,9 @@ def test_what_is_signed_and_well_formed_is_answered_as_described(
     state(listener.inbox)
     dice = random.Random(SEED)
     found = set()
-    for one in listener.site.operations:
+    for operation in listener.site.operations:
         for _ in range(10):
-            found.add(listener.ask(one, valid(listener.site, one, dice)).status)
+            found.add(listener.ask(operation, valid(listener.site, operation, dice)).status)
     assert found <= codes | {422}, "a duration is text that may be no duration"
     assert found >= codes
 
@@ -191,15 +191,15 @@ def test_the_document_is_openapi_and_tells_nothing_of_this_installation(listener
 
 
 def test_what_is_served_is_described_and_what_is_described_is_served(listener: Listener) -> None:
-    described = {(one.path, one.method) for one in listener.site.operations}
+    described = {(operation.path, operation.method) for operation in listener.site.operations}
     assert described == {(path, method) for path, methods in listener.api.routes.items() for method in methods}
 
 
 def test_the_handbook_has_every_path(listener: Listener) -> None:
     text = HANDBOOK.read_text()
-    for one in listener.site.operations:
-        path = one.path.format(name="NAME", id="ID")
-        assert f"`{one.method} {path}`" in text, path
+    for operation in listener.site.operations:
+        path = operation.path.format(name="NAME", id="ID")
+        assert f"`{operation.method} {path}`" in text, path
 
 
 def test_the_handbook_says_who_may_call_what(listener: Listener) -> None:
@@ -210,13 +210,13 @@ def test_the_handbook_says_who_may_call_what(listener: Listener) -> None:
 
 
 def test_nobody_is_served_unsigned_but_with_health_and_the_document(listener: Listener) -> None:
-    for one in listener.site.operations:
+    for operation in listener.site.operations:
         listener.clock.advance(10.0)
-        kind = {"Content-Type": "application/json"} if one.forms else {}
-        answer = listener.site.ask(one.method, one.path.format(name="gpu-runners", id="a"), b"{}", kind)
-        listener.site.check(one, answer)
-        open_to_all = one.path in ("/healthz", DOCUMENT)
-        assert (answer.status == 401) is ("security" in one.said) is not open_to_all, one.path
+        kind = {"Content-Type": "application/json"} if operation.forms else {}
+        answer = listener.site.ask(operation.method, operation.path.format(name="gpu-runners", id="a"), b"{}", kind)
+        listener.site.check(operation, answer)
+        open_to_all = operation.path in ("/healthz", DOCUMENT)
+        assert (answer.status == 401) is ("security" in operation.said) is not open_to_all, operation.path
 
 
 def test_other_methods_types_and_targets_are_refused_as_described(listener: Listener) -> None:
@@ -225,40 +225,40 @@ def test_other_methods_types_and_targets_are_refused_as_described(listener: List
         for method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} - known:
             answer = listener.site.ask(method, path.format(name="x", id="a"))
             assert (answer.status, set(answer.headers["Allow"].split(", "))) == (405, known)
-    for one in listener.site.operations:
-        if one.forms:
-            assert listener.ask(one, b"{}", "text/plain").status == 415
-        if "{name}" in one.path:
-            body = b'{"amount": 1, "requestId": "r"}' if one.forms else b""
-            assert listener.ask(one, body, target="other").status == 404
+    for operation in listener.site.operations:
+        if operation.forms:
+            assert listener.ask(operation, b"{}", "text/plain").status == 415
+        if "{name}" in operation.path:
+            body = b'{"amount": 1, "requestId": "r"}' if operation.forms else b""
+            assert listener.ask(operation, body, target="other").status == 404
 
 
 @pytest.mark.parametrize("name", NO_OBJECTS)
 def test_bodies_that_are_none_are_refused_as_described(listener: Listener, name: str) -> None:
     body = NO_OBJECTS[name]
-    for one in listener.site.operations:
-        if one.forms:
+    for operation in listener.site.operations:
+        if operation.forms:
             wanted = {400, 422} if name == "half a pair" else {413} if len(body) > 100_000 else {400}
-            assert listener.ask(one, body).status in wanted
+            assert listener.ask(operation, body).status in wanted
 
 
 def test_bodies_of_every_shape_are_answered_as_described(listener: Listener) -> None:
     dice = random.Random(SEED)
-    for one in listener.site.operations:
-        if not one.forms:
+    for operation in listener.site.operations:
+        if not operation.forms:
             continue
         for number in range(BODIES):
-            body: Any = json.loads(valid(listener.site, one, dice))
+            body: Any = json.loads(valid(listener.site, operation, dice))
             for _ in range(1 + number % 2):
                 body = spoilt(body, dice)
-            assert listener.ask(one, json.dumps(body).encode()).status in (200, 202, 404, 422)
+            assert listener.ask(operation, json.dumps(body).encode()).status in (200, 202, 404, 422)
 
 
 @pytest.mark.parametrize(
     ("body", "code"), [(b"payload=%7B%7D", 422), (b"payload=1&payload=2", 400), (b"", 400), (b"a=%FF&b=\xff", 400)]
 )
 def test_forms_are_answered_as_described(listener: Listener, body: bytes, code: int) -> None:
-    webhook = next(one for one in listener.site.operations if FORM in one.forms)
+    webhook = next(operation for operation in listener.site.operations if FORM in operation.forms)
     assert listener.ask(webhook, body, FORM).status == code
 
 
@@ -298,7 +298,7 @@ def test_a_body_is_proven_piece_by_piece(listener: Listener) -> None:
 
 
 def test_whoever_signs_wrongly_too_often_is_told_when_to_come_again(listener: Listener) -> None:
-    one = next(one for one in listener.site.operations if one.path == "/v1/targets")
+    one = next(operation for operation in listener.site.operations if operation.path == "/v1/targets")
     answers = [listener.site.ask("GET", one.path) for _ in range(21)]
     for answer in answers:
         listener.site.check(one, answer)

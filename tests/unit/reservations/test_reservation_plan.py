@@ -61,7 +61,7 @@ def planned(
 
 
 def shown(state: TargetState, now: float) -> list[tuple[float, float]]:
-    return [one.shown(now) for one in state.entries]
+    return [entry.shown(now) for entry in state.entries]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_c8_order_matters_at_zero(amounts: Sequence[int], left: int) -> None:
 
 def test_c9_an_amount_makes_as_many_entries() -> None:
     state = planned(TargetState(), 0, change(3), target=UNLIMITED).state
-    assert len({one.id for one in state.entries}) == 3
+    assert len({entry.id for entry in state.entries}) == 3
 
 
 def test_c10_what_waits_does_not_age() -> None:
@@ -117,7 +117,7 @@ def test_c10_what_waits_does_not_age() -> None:
 
 def test_c18_a_delivery_counts_once() -> None:
     first = planned(TargetState(), 0, change(1, delivery="a"), change(1, delivery="a"), target=UNLIMITED)
-    assert [one.verdict for one in first.effects] == [OperationVerdict.ADDED, OperationVerdict.DUPLICATE]
+    assert [effect.verdict for effect in first.effects] == [OperationVerdict.ADDED, OperationVerdict.DUPLICATE]
     again = planned(read_state(write_state(first.state)), 1, change(1, delivery="a"), target=UNLIMITED)
     assert (again.effects[0].verdict, again.changed) == (OperationVerdict.DUPLICATE, False)
     later = planned(first.state, 3 * DAY + 2, change(1, delivery="a"), target=UNLIMITED)
@@ -135,7 +135,7 @@ def test_c19_ends_of_other_jobs_sent_again_cancel_nothing(removal: RemovalOrder,
     done = planned(before, 2, change(1, job=101), *(change(-1, job=job) for job in range(1, 6)), target=target)
     assert len(done.state.entries) == left
     if removal is RemovalOrder.MATCHED:
-        assert {one.verdict for one in done.effects[1:]} == {OperationVerdict.DUPLICATE}
+        assert {effect.verdict for effect in done.effects[1:]} == {OperationVerdict.DUPLICATE}
 
 
 def test_c20_the_end_of_a_job_may_come_before_its_beginning() -> None:
@@ -152,7 +152,7 @@ def test_c20_the_end_of_a_job_may_come_before_its_beginning() -> None:
 def test_a_job_frees_its_own_entry_wherever_it_stands_and_once() -> None:
     state = planned(TargetState(), 0, *(change(1, job=job) for job in (1, 2, 3)), target=UNLIMITED).state
     done = planned(state, 1, change(-1, job=2, kind="completed"), target=UNLIMITED)
-    assert [one.job for one in done.state.entries] == [ledger_key("queued", 1), ledger_key("queued", 3)]
+    assert [entry.job for entry in done.state.entries] == [ledger_key("queued", 1), ledger_key("queued", 3)]
     again = planned(done.state, 2, change(1, job=2), change(-1, job=2), target=UNLIMITED)
     assert again.state.entries == done.state.entries
 
@@ -167,14 +167,14 @@ def test_c30_the_floor_takes_its_share_of_the_maximum() -> None:
 def test_a_lower_maximum_puts_the_newest_back_and_their_clocks_begin_anew() -> None:
     state = planned(TargetState(), 0, change(3), target=ReservationTarget(name="t", max_replicas=3)).state
     lowered = planned(state, 5, target=ONE_SLOT).state
-    assert [one.activated for one in lowered.entries] == [0, None, None]
+    assert [entry.activated for entry in lowered.entries] == [0, None, None]
     assert shown(planned(lowered, 10, target=ONE_SLOT).state, 10) == [(10, 20), (10, 20)]
 
 
 def test_the_newest_are_refused_beyond_what_may_wait_and_may_come_again() -> None:
     target = ReservationTarget(name="t", max_replicas=1, max_queued=1)
     done = planned(TargetState(), 0, change(1), change(3, delivery="a"), change(1, delivery="b"), target=target)
-    assert [one.amount for one in done.effects] == [1, 1, 0]
+    assert [effect.amount for effect in done.effects] == [1, 1, 0]
     assert done.effects[2].reason is NoReservation.QUEUE_LIMIT
     assert "a" in done.state.deliveries
     assert "b" not in done.state.deliveries

@@ -127,7 +127,7 @@ def test_the_ticker_survives_an_actor_that_fails() -> None:
     assert made.wait(20)
     cluster.stop()
     assert any(isinstance(error, ValueError) for error in cluster.failures)
-    assert [one["spec"]["replicas"] for one in cluster.storage.list("replicasets.apps")] == [1]
+    assert [replica_set["spec"]["replicas"] for replica_set in cluster.storage.list("replicasets.apps")] == [1]
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Cluster:
         owners = {node.name: "g" for node in nodes} if of_node is None else of_node
         every = [a_group("g", max_size=100, target=len(nodes))] if groups is None else groups
         self.groups = Groups(all=tuple(every), of_node=owners, gpu_label=gpu_label)
-        known = msgspec.structs.replace(related or Related(), budgets={one.key: one for one in budgets})
+        known = msgspec.structs.replace(related or Related(), budgets={budget.key: budget for budget in budgets})
         self.view = view_of(nodes, pods, groups=self.groups, related=known)
 
     def trial(self) -> Trial:
@@ -113,7 +113,7 @@ class Cluster:
 
 
 def names(removals: Iterable[Removal]) -> list[str]:
-    return [one.node.name for one in removals]
+    return [removal.node.name for removal in removals]
 
 
 def reasons(update: UnneededNodes) -> dict[str, UnremovableReason]:

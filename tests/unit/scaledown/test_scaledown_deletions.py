@@ -32,10 +32,10 @@ def plan(
     **about: Any,
 ) -> NodesToDelete:
     """Which of these unneeded nodes go now; all have waited long enough unless `waited_s` says otherwise."""
-    since = {one.node.name: NOW.later(-(waited_s or {}).get(one.node.name, LONG)) for one in removals}
+    since = {removal.node.name: NOW.later(-(waited_s or {}).get(removal.node.name, LONG)) for removal in removals}
     if cluster is None:
-        nodes = [one.node for one in removals]
-        of_node = {one.node.name: one.group for one in removals}
+        nodes = [removal.node for removal in removals]
+        of_node = {removal.node.name: removal.group for removal in removals}
         cluster = Cluster(nodes, groups=groups or [a_group("g", target=len(removals))], of_node=of_node)
     trial = cluster.trial()
     if upcoming:
@@ -147,14 +147,14 @@ def test_minimum_resources(limits: ResourceLimits, upcoming: int, going: int) ->
 def test_nodes_on_their_way_out_count_towards_resources_since_1_31(rules: Any, going: list[str]) -> None:
     leaving = a_node("leaving", taints=[f"ToBeDeletedByClusterAutoscaler={int(NOW.wall - 10)}"])
     removals = [a_removal("a"), a_removal("b")]
-    cluster = Cluster([leaving, *(one.node for one in removals)], groups=[a_group("g", target=3)])
+    cluster = Cluster([leaving, *(removal.node for removal in removals)], groups=[a_group("g", target=3)])
     assert names(plan(removals, cluster=cluster, limits=FOUR_CORES, rules=rules).empty) == going
 
 
 def test_nodes_without_machines_do_not_count_towards_resources() -> None:
     virtual = a_node("virtual", cpu="1000", labels={"type": "virtual-kubelet"})
     removals = [a_removal("a"), a_removal("b")]
-    cluster = Cluster([virtual, *(one.node for one in removals)], groups=[a_group("g", target=2)])
+    cluster = Cluster([virtual, *(removal.node for removal in removals)], groups=[a_group("g", target=2)])
     assert names(plan(removals, cluster=cluster, limits=FOUR_CORES).empty) == ["a"]
 
 

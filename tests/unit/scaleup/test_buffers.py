@@ -106,7 +106,7 @@ def test_a_share_of_a_controller_is_rounded_up(spec: dict[str, Any], replicas: i
 def test_a_status_that_says_it_already_is_left_alone() -> None:
     first = resolved_alone(a_buffer(replicas=3))
     assert first.change is not None
-    conditions = [msgspec.to_builtins(one) for one in first.change.conditions]
+    conditions = [msgspec.to_builtins(condition) for condition in first.change.conditions]
     told = a_buffer(replicas=3, status={**first.change.fields, "conditions": conditions})
     assert resolved_alone(told).change is None
 
@@ -123,14 +123,17 @@ class TestQuotas:
     def told(self, quota: ResourceQuota, *buffers: CapacityBuffer) -> list[tuple[Any, str | None]]:
         """Return the pods of each buffer, and whether quotas limit it."""
         related = msgspec.structs.replace(
-            RELATED, resource_quotas={quota.key: quota}, capacity_buffers={one.key: one for one in buffers}
+            RELATED, resource_quotas={quota.key: quota}, capacity_buffers={buffer.key: buffer for buffer in buffers}
         )
         changes = [resolved.change for _, resolved in resolve(related, NOW)]
         assert None not in changes
         return [
-            (one.fields["replicas"], next((c.status for c in one.conditions if c.type == "LimitedByQuotas"), None))
-            for one in changes
-            if one is not None
+            (
+                change.fields["replicas"],
+                next((c.status for c in change.conditions if c.type == "LimitedByQuotas"), None),
+            )
+            for change in changes
+            if change is not None
         ]
 
     @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_pods_keep_the_room_and_may_always_go() -> None:
     ]
     assert found.pods[0].cls.annotations == {"podType": "capacityBufferFakePod", SAFE_TO_EVICT: "true"}
     assert found.change is not None
-    assert [(one.type, one.status) for one in found.change.conditions] == [("Provisioning", "True")]
+    assert [(condition.type, condition.status) for condition in found.change.conditions] == [("Provisioning", "True")]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +189,7 @@ def test_a_status_that_cannot_be_filled_says_why(status: dict[str, Any], reason:
     found = filled(buffer, RELATED.pod_templates, PodInterner(), NOW)
     assert found.pods == ()
     assert found.change is not None
-    assert [(one.status, one.reason) for one in found.change.conditions] == [("False", reason)]
+    assert [(condition.status, condition.reason) for condition in found.change.conditions] == [("False", reason)]
 
 
 def test_the_pods_of_another_strategy_are_not_ours() -> None:

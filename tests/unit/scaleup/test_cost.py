@@ -81,9 +81,9 @@ def test_a_group_of_unknown_price_grows_only_where_no_other_is_left() -> None:
     unpriced = a_group("odd", max_size=9)
     dear = a_group("dear", max_size=2, price=99.0)
     few, many, alone = planned(unpriced, dear, pods=4), planned(unpriced, dear, pods=8), planned(unpriced, pods=2)
-    assert [(one.group, one.delta) for one in few.increases] == [("dear", 2)]
-    assert [(one.group, one.delta) for one in many.increases] == [("dear", 2), ("odd", 2)]
-    assert [(one.group, one.delta) for one in alone.increases] == [("odd", 1)]
+    assert [(increase.group, increase.delta) for increase in few.increases] == [("dear", 2)]
+    assert [(increase.group, increase.delta) for increase in many.increases] == [("dear", 2), ("odd", 2)]
+    assert [(increase.group, increase.delta) for increase in alone.increases] == [("odd", 1)]
 
 
 def candidate(price: float, *pods_by_group: tuple[str, int]) -> Combination:

@@ -138,7 +138,7 @@ def test_warnings_of_the_priority_expander_are_handed_on() -> None:
     options = [an_option("a"), an_option("b")]
     choice = build_chain(("priority", "least-waste"), supplies(priorities="10: [a]")).choose(options)
     assert choice.option is options[0]
-    assert [one.reason for one in choice.occurrences] == [PriorityWarning.NOT_MATCHED]
+    assert [occurrence.reason for occurrence in choice.occurrences] == [PriorityWarning.NOT_MATCHED]
 
 
 def test_rules_decide_what_least_waste_counts() -> None:

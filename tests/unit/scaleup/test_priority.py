@@ -19,8 +19,8 @@ def a_config_map(data: Mapping[str, str]) -> ConfigMap:
 def weighed(text: str | None, *groups: str) -> tuple[list[str], list[StrEnum]]:
     config_map = None if text is None else a_config_map({"priorities": text})
     found = PriorityExpander(config_map).weigh([an_option(group) for group in groups])
-    assert all(one.about == ABOUT for one in found.occurrences)
-    return [option.group.id for option in found.options], [one.reason for one in found.occurrences]
+    assert all(occurrence.about == ABOUT for occurrence in found.occurrences)
+    return [option.group.id for option in found.options], [occurrence.reason for occurrence in found.occurrences]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_expression_that_never_ends_elsewhere_ends() -> None:
 
 def test_a_config_map_without_the_entry_is_bad() -> None:
     found = PriorityExpander(a_config_map({"prioritys": "10: [web]"})).weigh([an_option("web")])
-    assert [one.reason for one in found.occurrences] == [PriorityWarning.INVALID]
+    assert [occurrence.reason for occurrence in found.occurrences] == [PriorityWarning.INVALID]
     assert "priorities" in found.occurrences[0].message
 
 

@@ -33,7 +33,7 @@ def later(seconds: float) -> Instant:
 
 
 def names(requests: tuple[ProvisioningRequest, ...]) -> list[str]:
-    return [one.name for one in requests]
+    return [request.name for request in requests]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ class TestRetirement:
         waiting = a_request(conditions=[a_condition("Provisioned", "False")], created=NOW.wall - 7 * DAY)
         assert retired([waiting], NOW).changes == ()
         (change,) = retired([waiting], later(1)).changes
-        assert [(one.type, one.reason) for one in change.conditions] == [("Failed", "Expired")]
+        assert [(condition.type, condition.reason) for condition in change.conditions] == [("Failed", "Expired")]
 
     @pytest.mark.parametrize("kind", ["BookingExpired", "Failed"])
     def test_a_request_that_is_over_goes_after_seven_more_days(self, kind: str) -> None:
@@ -187,14 +187,14 @@ def test_capacity_is_held_while_provisioned_and_not_over(over: str) -> None:
 )
 def test_a_check_that_wants_no_retry_fails_for_good(kind: str, rules: Rules, outcome: tuple[str, str]) -> None:
     change = not_found(a_request(kind=kind, parameters={"noRetry": "true"}), rules, NOW)
-    assert [(one.type, one.status) for one in change.conditions] == [outcome]
+    assert [(condition.type, condition.status) for condition in change.conditions] == [outcome]
     assert change.conditions[0].reason == RequestReason.NOT_FOUND
 
 
 def test_a_condition_takes_the_place_of_the_one_of_its_type() -> None:
     request = a_request(conditions=[a_condition("Accepted"), a_condition("Provisioned", "False")])
     now_met = told(request, found(request, NOW))
-    assert [(one.type, one.status) for one in now_met.status.conditions] == [
+    assert [(condition.type, condition.status) for condition in now_met.status.conditions] == [
         ("Accepted", "True"),
         ("Provisioned", "True"),
     ]

@@ -51,7 +51,7 @@ def a_view(
 ) -> ClusterView:
     group = a_group("web", target=1, template=cloud)
     groups = Groups((group,), {node.name: "web" for node in nodes}, gpu_label=gpu_label)
-    related = Related(daemon_sets={one.key: one for one in daemon_sets})
+    related = Related(daemon_sets={daemon_set.key: daemon_set for daemon_set in daemon_sets})
     return view_of(nodes, pods, groups=groups, related=related)
 
 

@@ -66,7 +66,7 @@ def test_a_node_has_all_labels_of_its_zone_and_none_of_another() -> None:
     assert (labels["b"].get(EBS), labels["b"]["topology.k8s.aws/zone-id"], labels["b"][ZONE]) == (None, "use1-az2", "b")
     assert (labels["c"][EBS], labels["c"][ZONE], labels["c"][DEPRECATED]) == ("c", "c", "c")
     assert "topology.k8s.aws/zone-id" not in labels["c"]
-    assert {one["pool"] for one in labels.values()} == {"a"}
+    assert {label["pool"] for label in labels.values()} == {"a"}
     assert "odd" not in labels["b"]
 
 

@@ -20,7 +20,7 @@ def a_list(*items: Any, kind: str = "List") -> dict[str, Any]:
 
 
 def read(*documents: Any, form: str = "json") -> Dump:
-    texts = [yaml.safe_dump(one) if form == "yaml" else json.dumps(one, indent=4) for one in documents]
+    texts = [yaml.safe_dump(document) if form == "yaml" else json.dumps(document, indent=4) for document in documents]
     return read_dump([DumpText(f"file-{number}", text.encode()) for number, text in enumerate(texts)])
 
 

@@ -34,15 +34,15 @@ def test_the_label_of_a_platform_names_the_group(label: str, platform: str) -> N
 
 def test_cluster_api_tells_by_annotation() -> None:
     found = infer_groups([a_node("n1", {"cluster.x-k8s.io/owner-name": "md-0"})], {})
-    assert [(one.id, one.platform) for one in found.groups] == [("md-0", "Cluster API")]
+    assert [(group.id, group.platform) for group in found.groups] == [("md-0", "Cluster API")]
 
 
 def test_gke_has_a_group_in_each_zone_and_eks_one_for_all() -> None:
     gke = "cloud.google.com/gke-nodepool"
     nodes = [ObservedNode(f"n-{zone}", {gke: "web", ZONE: zone}, {}) for zone in "ab"]
-    assert [one.id for one in infer_groups(nodes, {}).groups] == ["web/a", "web/b"]
+    assert [group.id for group in infer_groups(nodes, {}).groups] == ["web/a", "web/b"]
     nodes = [ObservedNode(f"n-{zone}", {"eks.amazonaws.com/nodegroup": "web", ZONE: zone}, {}) for zone in "ab"]
-    assert [one.id for one in infer_groups(nodes, {}).groups] == ["web"]
+    assert [group.id for group in infer_groups(nodes, {}).groups] == ["web"]
 
 
 def test_machines_of_different_types_are_different_groups() -> None:
@@ -52,7 +52,7 @@ def test_machines_of_different_types_are_different_groups() -> None:
 
 def test_sizes_are_assumed_and_said_to_be_so_unless_they_are_given() -> None:
     nodes = [a_node(f"n{number}", agentpool="web") for number in range(12)] + [a_node("b", agentpool="batch")]
-    found = {one.id: one for one in infer_groups(nodes, {"batch": GroupSizes(1, 3)}).groups}
+    found = {group.id: group for group in infer_groups(nodes, {"batch": GroupSizes(1, 3)}).groups}
     assert (found["web"].min_size, found["web"].max_size) == (0, 24)
     assert found["web"].unknown == ("minSize", "maxSize", "pricePerHour")
     assert (found["batch"].min_size, found["batch"].max_size, found["batch"].unknown) == (1, 3, ("pricePerHour",))

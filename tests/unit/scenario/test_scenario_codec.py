@@ -188,7 +188,10 @@ class TestMeaning:
         assert found.changes_before(0) == []
         (kept,) = found.changes_before(1)
         assert [node.name for node in kept.add_nodes] == ["n9"]
-        assert [(one.group, one.provider_id) for one in kept.add_machines] == [("web", "n9"), ("web", "i-2")]
+        assert [(machine.group, machine.provider_id) for machine in kept.add_machines] == [
+            ("web", "n9"),
+            ("web", "i-2"),
+        ]
         assert kept.remove_pods == ("default/p1",)
 
     def test_objects_may_have_fields_that_nothing_reads(self) -> None:

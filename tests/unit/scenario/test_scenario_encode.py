@@ -186,7 +186,7 @@ def test_the_cloud_comes_back_as_it_was() -> None:
     assert web.template.zones == given.zones
     assert [pod["metadata"]["name"] for pod in web.template.pods] == ["agent"]
     assert bare.template is None
-    assert [(one.provider_id, one.state) for one in cloud.machines] == [
+    assert [(machine.provider_id, machine.state) for machine in cloud.machines] == [
         ("n1", State.RUNNING),
         ("i-2", State.CREATING),
         ("i-3", State.DELETING),

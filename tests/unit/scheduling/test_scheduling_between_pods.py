@@ -186,7 +186,7 @@ DB = a_pod(labels={"app": "db", "tier": "1"})
 )
 def test_affinity_between_pods(pod: Pod, placed: list[Pod], expected: str) -> None:
     words = {FITS: "fits", NoFit.POD_AFFINITY: "no"}
-    assert " ".join(words[one] for one in verdicts(pod, ZONES_AB, placed)) == expected
+    assert " ".join(words[verdict] for verdict in verdicts(pod, ZONES_AB, placed)) == expected
 
 
 THREE_ZONES = [a_node(f"{zone}{number}", zone=zone) for zone in "abc" for number in (1, 2)] + [a_node("none")]
@@ -304,7 +304,7 @@ def test_topology_spread(pod: Pod, placed: list[Pod], expected: str) -> None:
 def test_a_node_without_the_key_of_a_spread_constraint_is_out() -> None:
     placer = Placer(Trial(view_of(THREE_ZONES, [])))
     reasons = placer.why(a_pod(spread=[over(ZONE, labels=WEB)]).cls, len(THREE_ZONES) - 1)
-    assert [one.message for one in reasons] == [f"{SKEWED} (missing required label)"]
+    assert [reason.message for reason in reasons] == [f"{SKEWED} (missing required label)"]
 
 
 @pytest.mark.parametrize(

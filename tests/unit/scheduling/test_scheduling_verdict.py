@@ -43,7 +43,7 @@ def test_a_real_schedulers_verdicts() -> None:
     for line in gzip.decompress(RECORDED.read_bytes()).splitlines():
         case = msgspec.json.decode(line)
         nodes = [a_recorded_node(one) for one in case["nodes"]]
-        placer = a_placer(nodes, [a_recorded_pod(one) for one in case["pods"]], related)
+        placer = a_placer(nodes, [a_recorded_pod(pod) for pod in case["pods"]], related)
         cls = a_recorded_pod(case["pod"]).cls
         found = placer.passing(cls, slice(0, len(nodes))).tolist()
         fitting = [node.name for node, fits in zip(nodes, found, strict=True) if fits]

@@ -37,7 +37,7 @@ HUGE = a_pod("huge-0", "32")
 def test_pods_that_need_nodes_get_them() -> None:
     run = the_run(pods=[*FITTING, HUGE])
     assert run.scale_up_result == "Successful"
-    assert [(one.group, one.increase) for one in run.scale_ups] == [("small", 2)]
+    assert [(scale_up.group, scale_up.increase) for scale_up in run.scale_ups] == [("small", 2)]
     assert run.target_sizes == {"small": 2, "full": 0}
     assert run.chosen_option == "small"
     assert [(one.group, one.node_count) for one in run.scale_up_options] == [("small", 2)]
@@ -87,7 +87,7 @@ def test_a_pod_that_tolerates_everything_takes_a_cordoned_node() -> None:
     }
     pod = a_pod("agent-0", "1", tolerations=[{"operator": "Exists"}])
     assert the_run(pods=[pod], nodes=[node], options=NEW_RULES).scale_ups == []
-    assert [one.group for one in the_run(pods=[pod], nodes=[node]).scale_ups] == ["small"]
+    assert [scale_up.group for scale_up in the_run(pods=[pod], nodes=[node]).scale_ups] == ["small"]
 
 
 def resizing(asks: str, holds: str, reason: str = "") -> dict[str, Any]:
@@ -110,7 +110,7 @@ def resizing(asks: str, holds: str, reason: str = "") -> dict[str, Any]:
 def test_room_beside_a_pod_that_is_being_resized(there: dict[str, Any], bought: int) -> None:
     node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
     run = the_run(pods=[there, a_pod("new-0", "2")], nodes=[node], nodeToGroup={"n1": "small"})
-    assert sum(one.increase for one in run.scale_ups) == bought
+    assert sum(scale_up.increase for scale_up in run.scale_ups) == bought
 
 
 def test_a_gated_pod_waits_for_its_gate() -> None:
@@ -136,7 +136,7 @@ def test_reasons_are_typed_and_name_the_owner_once() -> None:
     (stuck,) = reasons.unschedulable
     assert stuck.owner == "ReplicaSet default/huge"
     assert [one.reason for one in stuck.rejected["small"]] == ["NodeResourcesFit"]
-    assert [(one.group, one.reason) for one in reasons.skipped_groups] == [("full", "MaxNodeGroupSizeReached")]
+    assert [(group.group, group.reason) for group in reasons.skipped_groups] == [("full", "MaxNodeGroupSizeReached")]
 
 
 def test_messages_for_each_pod_are_there_too() -> None:
@@ -170,7 +170,10 @@ def test_failed_machines_are_deleted_and_named() -> None:
         for name in ("i-2", "i-1")
     ]
     run = the_run(nodeGroups=[a_group("small", a_template("4"), targetSize=2)], instances=broken)
-    assert [(one.group, one.id) for one in run.cloud_deletes] == [("small", "i-1"), ("small", "i-2")]
+    assert [(cloud_delete.group, cloud_delete.id) for cloud_delete in run.cloud_deletes] == [
+        ("small", "i-1"),
+        ("small", "i-2"),
+    ]
     assert run.target_sizes == {"small": 0}
 
 
@@ -219,7 +222,7 @@ class TestTheGrpcExpanderOffline:
     def grown(self, *answers: Mapping[str, Any], **options: Any) -> dict[str, int]:
         scenario = decode(self.document(*answers, options={**self.OPTIONS, **options}), "case.json")
         (run,) = play(scenario).runs
-        return {one.group: one.increase for one in run.scale_ups}
+        return {scale_up.group: scale_up.increase for scale_up in run.scale_ups}
 
     def test_gives_the_recorded_answers_round_by_round(self) -> None:
         both = {"asked": ["big", "small"], "named": ["small"]}
@@ -242,8 +245,8 @@ class TestTheGrpcExpanderOffline:
         late = {"run": 1, "asked": ["big"]}
         scenario = decode(self.document(late, runs=2, options={**self.OPTIONS, "groups-per-pass": "one"}), "case.json")
         first, second = play(scenario).runs
-        assert [one.error for one in first.expander_answers] == ["no answer is recorded"]
-        assert [one.group for one in first.scale_ups] == ["small"]
+        assert [answer.error for answer in first.expander_answers] == ["no answer is recorded"]
+        assert [scale_up.group for scale_up in first.scale_ups] == ["small"]
         assert (second.scale_ups, second.scale_up_result) == ([], "NoOptionsAvailable")
 
     def test_warns_once_that_nobody_is_asked(self) -> None:

@@ -63,7 +63,7 @@ def test_requests_are_served_in_turn_and_the_answer_has_their_conditions() -> No
         ("default/atomic", "Accepted", "True", "Accepted"),
         ("default/atomic", "Provisioned", "True", "CapacityIsProvisioned"),
     ]
-    assert [(one.group, one.increase) for one in second.scale_ups] == [("web", 2)]
+    assert [(scale_up.group, scale_up.increase) for scale_up in second.scale_ups] == [("web", 2)]
     assert (told(third), third.scale_ups) == ([], [])
 
 
@@ -76,7 +76,7 @@ def test_a_node_goes_when_a_buffer_has_room_elsewhere_and_nothing_is_evicted() -
         capacityBuffers=[buffer],
         runs=12,
     )
-    deletes = [one.id for run in answer.runs for one in run.cloud_deletes]
+    deletes = [cloud_delete.id for run in answer.runs for cloud_delete in run.cloud_deletes]
     assert deletes == ["n1"]
     assert [one.evicted_pods for run in answer.runs for one in (*run.deleted_empty, *run.deleted_drain)] == [[]]
 
@@ -96,7 +96,7 @@ def test_a_template_may_be_a_deployments() -> None:
         capacityBuffers=[{"metadata": {"name": "spare"}, "spec": {"scalableRef": ref, "percentage": 100}}],
         runs=4,
     )
-    assert [(one.group, one.increase) for run in answer.runs for one in run.scale_ups] == [("web", 2)]
+    assert [(scale_up.group, scale_up.increase) for run in answer.runs for scale_up in run.scale_ups] == [("web", 2)]
 
 
 def test_names_are_used_once() -> None:

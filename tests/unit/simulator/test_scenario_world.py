@@ -66,7 +66,7 @@ def test_the_first_view_is_the_file() -> None:
     assert [pod.name for pod in view.pods_on("n1")] == ["one"]
     assert [pod.name for pod in view.pending] == ["waiting"]
     assert view.groups.of_node == {"n1": "web", "n2": "web"}
-    assert [one.provider_id for one in world.cloud.groups()[0].instances()] == ["n1", "n2"]
+    assert [instance.provider_id for instance in world.cloud.groups()[0].instances()] == ["n1", "n2"]
 
 
 def test_each_run_has_its_time_and_time_never_runs_back() -> None:
@@ -108,7 +108,7 @@ def test_a_deleted_machine_is_gone_at_once_and_its_node_before_the_next_run() ->
     group = world.cloud.groups()[0]
     group.delete([ref(world, "n1")])
     assert world.target_sizes() == {"web": 1}
-    assert [one.provider_id for one in group.instances()] == ["n2"]
+    assert [instance.provider_id for instance in group.instances()] == ["n2"]
     assert names(seen(world)) == ["n1", "n2"]
     world.begin_run(1)
     view = seen(world)
@@ -236,7 +236,7 @@ def test_changes_happen_before_their_run() -> None:
     node = view.node("n2")
     assert node is not None
     assert node.unschedulable
-    assert [one.provider_id for one in world.cloud.groups()[0].instances()] == ["n1", "n2", "n3", "i-9"]
+    assert [instance.provider_id for instance in world.cloud.groups()[0].instances()] == ["n1", "n2", "n3", "i-9"]
     assert world.target_sizes() == {"web": 2}
 
 
@@ -253,7 +253,7 @@ def test_an_instance_that_registers_later_stays_one_machine() -> None:
     )
     world.begin_run(0)
     world.begin_run(1)
-    assert sorted(one.provider_id for one in world.cloud.groups()[0].instances()) == ["i-3", "n1", "n2"]
+    assert sorted(instance.provider_id for instance in world.cloud.groups()[0].instances()) == ["i-3", "n1", "n2"]
     assert seen(world).groups.of_node["n3"] == "web"
 
 

@@ -156,7 +156,12 @@ def test_a_watch_from_forgotten_history_gets_one_error_event(http: Client, stora
 def test_tables_and_metadata(http: Client, storage: Storage) -> None:
     storage.create("pods", a_bare_pod())
     _, table = http.ask("GET", "/api/v1/pods", Accept=TABLE)
-    assert [one["name"] for one in table["columnDefinitions"][:4]] == ["Name", "Ready", "Status", "Restarts"]
+    assert [column_definition["name"] for column_definition in table["columnDefinitions"][:4]] == [
+        "Name",
+        "Ready",
+        "Status",
+        "Restarts",
+    ]
     assert table["rows"][0]["cells"][:4] == ["p", "0/1", "Pending", "0"]
     partial = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
     _, listed = http.ask("GET", "/api/v1/pods", Accept=partial)

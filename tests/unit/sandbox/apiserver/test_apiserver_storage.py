@@ -38,7 +38,7 @@ def test_a_created_pod_has_identity_and_defaults() -> None:
     assert pod["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
     spec = pod["spec"]
     assert (spec["restartPolicy"], spec["schedulerName"], spec["priority"]) == ("Always", "default-scheduler", 0)
-    assert [one["tolerationSeconds"] for one in spec["tolerations"]] == [300, 300]
+    assert [toleration["tolerationSeconds"] for toleration in spec["tolerations"]] == [300, 300]
     assert spec["containers"][0]["imagePullPolicy"] == "IfNotPresent"
     assert storage.get("pods", "p") == pod
 
@@ -105,7 +105,7 @@ def test_every_problem_is_a_cause() -> None:
     with pytest.raises(ApiError) as caught:
         storage.create("pods", a_bare_pod("UPPER", containers=[{"name": "c"}, {"name": "c", "image": "x"}]))
     causes = caught.value.details["causes"]
-    assert [(one["reason"], one["field"]) for one in causes] == [
+    assert [(cause["reason"], cause["field"]) for cause in causes] == [
         ("FieldValueInvalid", "metadata.name"),
         ("FieldValueRequired", "spec.containers[0].image"),
         ("FieldValueDuplicate", "spec.containers[1].name"),
@@ -165,7 +165,9 @@ def test_binding_assigns_once() -> None:
     storage.bind("p", "n1")
     pod = storage.get("pods", "p")
     assert pod["spec"]["nodeName"] == "n1"
-    assert [(one["type"], one["status"]) for one in pod["status"]["conditions"]] == [("PodScheduled", "True")]
+    assert [(condition["type"], condition["status"]) for condition in pod["status"]["conditions"]] == [
+        ("PodScheduled", "True")
+    ]
     assert refused(lambda: storage.bind("p", "n2")) == (409, "Conflict")
 
 
@@ -281,7 +283,7 @@ def test_a_definition_adds_a_kind_until_it_goes() -> None:
     storage, _ = a_storage()
     assert refused(lambda: storage.list("widgets")) == (404, "NotFound")
     definition = storage.create("customresourcedefinitions", a_definition(subresources={"status": {}}))
-    assert {one["type"] for one in definition["status"]["conditions"]} == {"Established", "NamesAccepted"}
+    assert {condition["type"] for condition in definition["status"]["conditions"]} == {"Established", "NamesAccepted"}
     widget = storage.create("widgets", {"metadata": {"name": "w"}, "spec": {"size": 1}, "status": {"size": 9}})
     assert (widget["apiVersion"], widget["metadata"]["generation"], "status" in widget) == ("example.com/v1", 1, False)
     storage.delete("customresourcedefinitions", "widgets.example.com")

@@ -89,7 +89,7 @@ def test_configurations_stand_side_by_side(tmp_path: Path, capsys: pytest.Captur
     none.write_text("limits: {maxNodesTotal: 1}\n")
     path, page = a_file(tmp_path), tmp_path / "report.html"
     answers = simulated(capsys, path, "--compare", str(slow), str(none))
-    assert [one["configuration"] for one in answers] == ["slow", "none"]
+    assert [answer["configuration"] for answer in answers] == ["slow", "none"]
     assert answers[0]["summary"]["pendingSeconds"]["most"] > 1200
     assert answers[1]["summary"]["podsWaitingAtEnd"] == 4
     assert main(["simulate", path, "--compare", str(slow), str(none), "--html", str(page)]) == 0
