@@ -18,14 +18,6 @@ def a_config(name: str = "c", **data: str) -> Json:
     return {"metadata": {"name": name}, "data": data}
 
 
-def a_deployment(name: str = "web", replicas: int = 1) -> Json:
-    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}}
-    return {
-        "metadata": {"name": name},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template},
-    }
-
-
 def a_definition(**version: Any) -> Json:
     served = {"name": "v1", "served": True, "storage": True, **version}
     names = {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]}

@@ -11,11 +11,11 @@ from tests.unit.sandbox.apiserver.apiserver_objects import (
     Json,
     a_config,
     a_definition,
-    a_deployment,
     a_storage,
     names,
     run_on,
 )
+from tests.worlds import a_deployment
 
 
 def refused(call: Callable[[], object]) -> tuple[int, str]:
@@ -114,7 +114,7 @@ def test_every_problem_is_a_cause() -> None:
 
 def test_a_stale_update_conflicts_and_a_fresh_one_counts_generations() -> None:
     storage, _ = a_storage()
-    first = storage.create("deployments", a_deployment())
+    first = storage.create("deployments", a_deployment("web"))
     second = storage.update("deployments", first | {"spec": first["spec"] | {"replicas": 2}})
     assert second["metadata"]["generation"] == 2
     assert refused(lambda: storage.update("deployments", first)) == (409, "Conflict")
@@ -173,7 +173,7 @@ def test_binding_assigns_once() -> None:
 
 def test_scale_changes_replicas_and_tells_the_selector() -> None:
     storage, _ = a_storage()
-    storage.create("deployments", a_deployment())
+    storage.create("deployments", a_deployment("web"))
     scale = storage.scale("deployments", "web", 7)
     assert (scale["spec"]["replicas"], scale["status"]["selector"]) == (7, "app=web")
     assert storage.get("deployments", "web")["spec"]["replicas"] == 7
@@ -245,7 +245,7 @@ class TestDeletion:
 
     def _family(self) -> tuple[Storage, str]:
         storage, _ = a_storage()
-        owner = storage.create("deployments", a_deployment())
+        owner = storage.create("deployments", a_deployment("web"))
         uid = owner["metadata"]["uid"]
         child = a_bare_pod("child")
         reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": uid}
