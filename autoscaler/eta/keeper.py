@@ -20,8 +20,8 @@ from autoscaler.eta.ratio import RatioConstants
 from autoscaler.eta.samples import BOOT, Sample, duration_of
 from autoscaler.eta.status import EtaStatus
 from autoscaler.logs import Log
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason, UnknownStart
@@ -32,8 +32,8 @@ log = Log(__name__)
 _SAVE_S = 60.0
 
 
-class EtaKeeper:
-    """A `loop.companion.Companion`. Passes come on one thread; ticks, on another, only keep boot times."""
+class EtaKeeper(Companion):
+    """Passes come on one thread; ticks, on another, only keep boot times."""
 
     name = "eta"
 
@@ -71,10 +71,6 @@ class EtaKeeper:
             for key, estimate in self.status.estimates.items()
             if estimate.expected_s is not None and not estimate.assumed
         }
-
-    def before_pass(self, observed: Observed) -> Observed:
-        """Leave the pass as it is: estimates decide nothing."""
-        return observed
 
     def after_pass(self, ended: EndedPass) -> None:
         """Learn from a pass, and estimate."""

@@ -9,8 +9,7 @@ from autoscaler.eta.metrics import ExpiryMetrics
 from autoscaler.expiry.cluster import SweptPods
 from autoscaler.expiry.plan import Expired, ExpiringPod, ExpiryTerms, plan_sweep
 from autoscaler.logs import Log
-from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
+from autoscaler.loop.companion import Companion
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason
 
@@ -20,8 +19,8 @@ _SWEEP_S = 60.0
 _WARN_S = 3600.0
 
 
-class ExpiredPods:
-    """A `loop.companion.Companion`. Only ticks matter; they come on one thread."""
+class ExpiredPods(Companion):
+    """Only ticks matter; they come on one thread."""
 
     name = "expired-pods"
     interval_s = _SWEEP_S
@@ -50,13 +49,6 @@ class ExpiredPods:
         self._warned: dict[str, float] = {}
         self._earlier_are_gone = False
 
-    def before_pass(self, observed: Observed) -> Observed:
-        """Leave the pass as it is."""
-        return observed
-
-    def after_pass(self, ended: EndedPass) -> None:
-        """Sweeps do not depend on passes."""
-
     def tick(self, now: Instant) -> None:
         """Delete what is expired. A list that fails ends this sweep, and the next comes all the same.
 
@@ -75,9 +67,6 @@ class ExpiredPods:
         done = [self._delete(pod) for pod in sweep.delete]
         if all(done) and len(done) < self._terms.most:
             self._earlier_are_gone = True
-
-    def leave(self) -> None:
-        """Nothing is left behind."""
 
     def _delete(self, pod: Expired) -> bool:
         try:

@@ -15,8 +15,8 @@ from autoscaler.headroom.pool import ManagedPool
 from autoscaler.headroom.status import HeadroomStatus
 from autoscaler.headroom.writer import PoolWriter
 from autoscaler.logs import Log
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
 from autoscaler.objects.meta import JsonObject
 from autoscaler.ports import EventSink
 from autoscaler.snapshot.cluster import ClusterView
@@ -29,8 +29,11 @@ _IMPATIENT_S = 1.0
 _FORBIDDEN = 403
 
 
-class HeadroomKeeper:
-    """A `loop.companion.Companion`. Ticks run on one thread; passes, on another, only store their view here."""
+class HeadroomKeeper(Companion):
+    """Ticks run on one thread; passes, on another, only store their view here.
+
+    Passes need nothing from it: decisions recognise pause pods by their labels.
+    """
 
     name = "headroom"
 
@@ -67,10 +70,6 @@ class HeadroomKeeper:
         """Seconds between two checks; short until the first pass has shown the number of active pods."""
         interval_s = self._headroom.reconcile_interval_s
         return interval_s if self._view is not None else min(_IMPATIENT_S, interval_s)
-
-    def before_pass(self, observed: Observed) -> Observed:
-        """Return the stage unchanged: decisions recognise pause pods by their labels."""
-        return observed
 
     def after_pass(self, ended: EndedPass) -> None:
         """Store the view for the next check."""

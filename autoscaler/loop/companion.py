@@ -1,6 +1,6 @@
 """Companions: features that run beside the pass and share its clock, view of the cluster, lease and HTTP port.
 
-A companion is a package with a pure planner, its reads and writes, and a `keeper` that connects them and implements
+A companion is a package with a pure planner, its reads and writes, and a `keeper` that connects them and is a
 `Companion`. `app.companion_set` creates the companion if its section of the configuration is present, and adds its HTTP
 routes. Without that section a companion costs nothing: no watch, no thread, no call. The methods below are called only
 while this replica leads. An exception from a companion is logged and counted in `companion_errors_total`, and does not
@@ -9,7 +9,6 @@ affect the node loop.
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from autoscaler.clock import Instant
 from autoscaler.errors import AutoscalerError
@@ -20,34 +19,29 @@ from autoscaler.loop.stages import Observed
 log = Log(__name__)
 
 
-class Companion(Protocol):
-    """A feature beside the node autoscaler. Passes and ticks are called from different threads."""
+class Companion:
+    """A feature beside the node autoscaler; this one does nothing. Ticks come on another thread than passes."""
 
-    @property
-    def name(self) -> str:
-        """The name used in logs and metrics."""
-        ...
+    name = ""
+    """The name used in logs and metrics."""
 
     @property
     def interval_s(self) -> float | None:
         """Seconds between two ticks; None if it has no timer."""
-        ...
+        return None
 
     def before_pass(self, observed: Observed) -> Observed:
         """Return the stage, whose cluster has just been observed, with additional input for decisions."""
-        ...
+        return observed
 
     def after_pass(self, ended: EndedPass) -> None:
         """Process a pass that has ended, also if it failed; `ended.report.view` may be None."""
-        ...
 
     def tick(self, now: Instant) -> None:
         """Do the work that is due. Ticks of one companion never overlap; a tick often runs during a pass."""
-        ...
 
     def leave(self) -> None:
         """Clean up before the lease is released. No pass or tick follows. Not called if the lease is lost."""
-        ...
 
 
 class Companions:

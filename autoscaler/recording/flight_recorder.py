@@ -3,9 +3,8 @@
 import threading
 from collections.abc import Callable
 
-from autoscaler.clock import Instant
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
 from autoscaler.objects.meta import rfc3339
 from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
@@ -15,11 +14,10 @@ from autoscaler.recording.pass_file import record
 LATEST = "/api/v1/recordings/latest"
 
 
-class FlightRecorder:
-    """A `loop.companion.Companion`. A pass that did not see the cluster, or not as it is, is not recorded."""
+class FlightRecorder(Companion):
+    """A pass that did not see the cluster, or not as it is, is not recorded."""
 
     name = "recorder"
-    interval_s = None
 
     def __init__(self, directory: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
         """Without a `directory` only the newest pass is kept, and only in memory. `publish` changes files last."""
@@ -29,10 +27,6 @@ class FlightRecorder:
         self._encoded: tuple[EndedPass, bytes | None] | None = None
         self._encoding = threading.Lock()
 
-    def before_pass(self, observed: Observed) -> Observed:
-        """Leave the pass as it is."""
-        return observed
-
     def after_pass(self, ended: EndedPass) -> None:
         """Keep the pass; writing it down is work for another thread."""
         if ended.report.view is None or ended.report.silent_s:
@@ -40,12 +34,6 @@ class FlightRecorder:
         self._latest = ended
         if self._directory is not None:
             self._directory.put(ended.report.now.wall, lambda: self._recording(ended))
-
-    def tick(self, now: Instant) -> None:
-        """Nothing is due."""
-
-    def leave(self) -> None:
-        """Recordings stay where they are."""
 
     def latest(self) -> bytes | None:
         """Return the newest recording; None before the first. From any thread."""

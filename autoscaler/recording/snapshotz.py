@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.clock import Clock, Instant
+from autoscaler.clock import Clock
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
 from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
@@ -33,11 +33,10 @@ class _SeenPass(msgspec.Struct, frozen=True):
     """Of the simulated cluster, upcoming ones included."""
 
 
-class Snapshots:
-    """A `loop.companion.Companion` that hands a pass to the one request that waits for it."""
+class Snapshots(Companion):
+    """Hands a pass to the one request that waits for it."""
 
     name = "snapshotz"
-    interval_s = None
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,22 +45,12 @@ class Snapshots:
         self._requested_at: float | None = None
         self._pass: _SeenPass | None = None
 
-    def before_pass(self, observed: Observed) -> Observed:
-        """Return the stage unchanged."""
-        return observed
-
     def after_pass(self, ended: EndedPass) -> None:
         """Publish the pass if it began after a request; the simulated cluster stays on this thread."""
         with self._pass_ended:
             if self._requested_at is not None and ended.report.now.mono >= self._requested_at:
                 self._pass = _SeenPass(report=ended.report, nodes=_simulated_nodes(ended))
                 self._pass_ended.notify_all()
-
-    def tick(self, now: Instant) -> None:
-        """Nothing is due."""
-
-    def leave(self) -> None:
-        """Who waits will hear that nothing came."""
 
     @property
     def requested(self) -> bool:

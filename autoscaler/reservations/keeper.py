@@ -14,6 +14,7 @@ from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_time import Ahead, Lead
 from autoscaler.eta.lead_times import Leads
 from autoscaler.logs import Log
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.stages import Observed
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
@@ -47,8 +48,8 @@ class _Seen(msgspec.Struct, frozen=True, kw_only=True):
 _NOTHING_SEEN = _Seen()
 
 
-class ReservationKeeper:
-    """A `loop.companion.Companion`. Ticks read the changes of other replicas and store changes due to time."""
+class ReservationKeeper(Companion):
+    """Ticks read the changes of other replicas and store changes due to time."""
 
     name = "reservations"
     interval_s = _INTERVAL_S
@@ -121,9 +122,6 @@ class ReservationKeeper:
             self._commits.store_expiries()
         if now.mono - self._templates_at >= _TEMPLATES_S:
             self._read_templates(now)
-
-    def leave(self) -> None:
-        """Do nothing: accepted operations are stored by now."""
 
     def statuses(self) -> tuple[TargetStatus, ...]:
         """Return the state of all targets; a standby replica returns what it read last."""

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
+from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.loop.stages import Observed
 from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
@@ -21,11 +20,10 @@ _ENOUGH = 12
 """How often passes of a kind are all replayed."""
 
 
-class Witness:
+class Witness(Companion):
     """A companion that replays some of the passes it is shown, those first that are rare, and compares."""
 
     name = "witness"
-    interval_s = None
 
     def __init__(self, *, every: int) -> None:
         self.config = Config()
@@ -34,32 +32,23 @@ class Witness:
         self.differing: list[str] = []
         self._every = every
 
-    def before_pass(self, observed: Observed) -> Observed:
-        return observed
-
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         self.passes += 1
-        kinds = _kinds(p)
+        kinds = _kinds(ended)
         if self.passes % self._every and all(self.replayed[kind] >= _ENOUGH for kind in kinds):
             return
-        body = record(p, self.config, f"pass-{self.passes}")
+        body = record(ended, self.config, f"pass-{self.passes}")
         if body is None:
             return
         again: list[EndedPass] = []
         self.replayed.update(kinds)
         try:
-            play_and_look(decode(body, "recording.json"), lambda run, p: again.append(p))
+            play_and_look(decode(body, "recording.json"), lambda _, replayed: again.append(replayed))
         except Exception as error:
             self.differing.append(repr(error))
             raise
-        if decision(again[0]) != decision(p):
-            self.differing.append(_difference(decision(p), decision(again[0])))
-
-    def tick(self, now: Instant) -> None:
-        """Nothing is due."""
-
-    def leave(self) -> None:
-        """Nothing is left."""
+        if decision(again[0]) != decision(ended):
+            self.differing.append(_difference(decision(ended), decision(again[0])))
 
 
 def _kinds(p: EndedPass) -> list[str]:

@@ -6,7 +6,7 @@ from autoscaler.app.companion_ticker import CompanionTicker
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
-from autoscaler.loop.companion import Companions
+from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.stages import Observed
 from autoscaler.observe.report import PassEnd
@@ -15,17 +15,21 @@ from autoscaler.simulator.executor import VirtualExecutor
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
 
-class Diary:
+class Diary(Companion):
     """A companion that notes what it is shown."""
 
     def __init__(
         self, name: str = "diary", interval_s: float | None = 10.0, *, raises: Exception | None = None
     ) -> None:
         self.name = name
-        self.interval_s = interval_s
+        self._interval_s = interval_s
         self.entries: list[str] = []
         self.ticks: list[float] = []
         self._raises = raises
+
+    @property
+    def interval_s(self) -> float | None:
+        return self._interval_s
 
     def _note(self, entry: str) -> None:
         self.entries.append(entry)
@@ -36,8 +40,8 @@ class Diary:
         self._note(f"before: {len(observed.view.pending)} pending")
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
-        self._note(f"after: {p.report.scale_up.result}")
+    def after_pass(self, ended: EndedPass) -> None:
+        self._note(f"after: {ended.report.scale_up.result}")
 
     def tick(self, now: Instant) -> None:
         self.ticks.append(now.mono)
