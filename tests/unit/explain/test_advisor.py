@@ -58,7 +58,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(cpu="12")),
             NoFit.RESOURCES,
-            "needs 12 CPU; the largest machine, of group g, has 4 free",
+            "needs 12 CPU, the largest machine has 4",
             id="too large",
         ),
         pytest.param(
@@ -70,7 +70,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(more={"nvidia.com/gpu": "2"})),
             NoFit.RESOURCES,
-            "needs 2 nvidia.com/gpu, and no group has any",
+            "needs 2 nvidia.com/gpu, no machine has any",
             id="no such device",
         ),
         pytest.param(
@@ -85,7 +85,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
         pytest.param(
             a_pass(a_pod(nodeSelector={"pool": "genral"}), groups=POOLS),
             NoFit.NODE_AFFINITY,
-            "wants pool=genral, and no group has that label (did you mean general?)",
+            "wants pool=genral, no group has that label (did you mean general?)",
             id="misspelt label",
         ),
         pytest.param(
@@ -113,7 +113,7 @@ def advise(ended: EndedPass, clock: Clock | None = None) -> list[Advice]:
             id="full group",
         ),
         pytest.param(
-            a_pass(a_pod(), groups=[]), "NoNodeGroups", "needs a new node, and there are no node groups", id="no groups"
+            a_pass(a_pod(), groups=[]), "NoNodeGroups", "needs a machine, and there is no node group", id="no groups"
         ),
     ],
 )
