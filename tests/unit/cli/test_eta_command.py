@@ -96,4 +96,4 @@ def test_a_table_of_estimates_has_durations(scenario: Path, capsys: pytest.Captu
     assert main(["eta", "plan", "--scenario", str(scenario)]) == 0
     heads, row = (re.split("  +", line) for line in capsys.readouterr().out.splitlines())
     assert heads == ["POD", "LEVEL", "EXPECTED", "WORST", "GROUP", "NODE OR REASON"]
-    assert row == ["default/a", "4", "3 min", "6 min", "web"]
+    assert row == ["default/web-0", "4", "3 min", "6 min", "web"]
