@@ -9,7 +9,7 @@ import msgspec
 from autoscaler.cli.table import Block, Style, Styled, Table
 from autoscaler.observe.figures import count, duration
 from autoscaler.observe.status import Tone
-from autoscaler.reasons import ReplacementStage, Skipped
+from autoscaler.reasons import ReplacementStage
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import (
@@ -81,8 +81,8 @@ class _Without(msgspec.Struct, frozen=True):
 
     workload: str
     pods: int
+    reason: str
     cause: str
-    nearest_miss: str
     fix: str
     waits: bool = False
     """Whether time alone helps."""
@@ -90,7 +90,7 @@ class _Without(msgspec.Struct, frozen=True):
     def row(self) -> tuple[object, ...]:
         """Return the row of a table."""
         style = Style.WARNING if self.waits else Style.BAD
-        return self.workload, self.pods, Styled(self.cause, style), self.nearest_miss, self.fix
+        return self.workload, self.pods, Styled(self.reason, style), self.cause, self.fix
 
 
 def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
@@ -99,10 +99,10 @@ def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     by_workload: dict[str, list[StuckPods]] = defaultdict(list)
     for part in reasons.unschedulable:
         by_workload[part.owner or _names(part.pods)].append(part)
-    without = [_stuck(name, parts, reasons.skipped_groups) for name, parts in by_workload.items()]
+    without = [_stuck(name, parts) for name, parts in by_workload.items()]
     without += [_held(name, pods, held) for held in reasons.held for name, pods in held.owners.items()]
     without.sort(key=lambda part: (-part.pods, part.workload))
-    heads = ("WORKLOAD", "PODS", "CAUSE", "NEAREST MISS", "FIX")
+    heads = ("WORKLOAD", "PODS", "REASON", "CAUSE", "FIX")
     yield Table(heads, [part.row() for part in without if not part.waits], "Stuck pods")
     if wide:
         yield Table(
@@ -119,24 +119,22 @@ def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     yield Table(heads, [part.row() for part in without if part.waits], "Pods that get no node yet")
 
 
-def _stuck(workload: str, parts: Sequence[StuckPods], skipped: Sequence[Skipped]) -> _Without:
-    """Return pods that no group takes; without advice, the first group is taken for the nearest."""
-    first, pods = parts[0], sum(len(part.pods) for part in parts)
-    advice = first.advice
-    group = next(iter(first.rejected), None) if advice is None else advice.group
-    reasons = [*first.rejected.get(group or "", ()), *(skip for skip in skipped if skip.group == group)]
-    codes = ", ".join(dict.fromkeys(reason.reason for reason in reasons))
+def _stuck(workload: str, parts: Sequence[StuckPods]) -> _Without:
+    """Return pods that no group takes; the largest class that has advice stands for all."""
+    pods = sum(len(part.pods) for part in parts)
+    largest = max(parts, key=lambda part: (part.advice is not None, len(part.pods)))
+    advice = largest.advice
     if advice is None:
-        return _Without(workload, pods, codes, group or "", f"--explain pod/{first.pods[0]} tells")
-    nearest_miss = f"{group}: {codes or advice.code}" if group else advice.code
-    return _Without(workload, pods, advice.cause, nearest_miss, advice.fix, advice.waits)
+        reasons = dict.fromkeys(rejection.reason for found in largest.rejected.values() for rejection in found)
+        return _Without(workload, pods, ", ".join(reasons), "", f"--explain pod/{largest.pods[0]} tells")
+    return _Without(workload, pods, advice.code, advice.cause, advice.fix, advice.waits)
 
 
 def _held(workload: str, pods: int, held: HeldPods) -> _Without:
     advice = held.advice
     if advice is None:
-        return _Without(workload, pods, held.detail, held.reason, "", waits=True)
-    return _Without(workload, pods, advice.cause, held.reason, advice.fix, advice.waits)
+        return _Without(workload, pods, held.reason, held.detail, "", waits=True)
+    return _Without(workload, pods, advice.code, advice.cause, advice.fix, advice.waits)
 
 
 def _purchases(run_: RunAnswer) -> Iterator[Table]:

@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.explain.explained_pass import ExplainedPass, explained_pass
-from autoscaler.explain.pod import nearest_miss
+from autoscaler.explain.pod import quick_remedies
 from autoscaler.explain.remedies.changes import Wait
 from autoscaler.explain.remedies.remedy import Obstacle
 from autoscaler.logs import Log
@@ -102,14 +102,14 @@ class PodAdvisor:
 
 
 def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
-    miss = nearest_miss(pod, outcome.verdict, ended)
-    if not miss.remedies:
-        return Advice(code=outcome.verdict, cause=_NO_GROUP, fix="", group=miss.group)
-    best = miss.remedies[0]
+    remedies = quick_remedies(pod, outcome.verdict, ended)
+    if not remedies:
+        return Advice(code=outcome.verdict, cause=_NO_GROUP, fix="")
+    best = remedies[0]
     waits = bool(best.changes) and all(isinstance(change, Wait) for change in best.changes)
     waits = waits and best.code not in _ASKS_A_PERSON
     cause, fix = _bounded(best.cause or _NO_GROUP), _bounded(best.text)
-    return Advice(code=best.code, cause=cause, fix=fix, group=miss.group, waits=waits)
+    return Advice(code=best.code, cause=cause, fix=fix, waits=waits)
 
 
 def _bounded(text: str) -> str:

@@ -117,23 +117,17 @@ def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanati
         return _with_remedies(msgspec.structs.replace(answer, nodes=nodes, groups=groups), remedies)
 
 
-class NearestMiss(msgspec.Struct, frozen=True):
-    """What would help a pod that is stuck, and the nearest group."""
+def quick_remedies(pod: Pod, outcome: str, ended: ExplainedPass) -> list[Remedy]:
+    """Return what `explain_pending` would advise for a pod that is stuck, the best remedy first.
 
-    remedies: list[Remedy]
-    """The best one first."""
-    group: str | None = None
-
-
-def nearest_miss(pod: Pod, outcome: str, ended: ExplainedPass) -> NearestMiss:
-    """Return what `explain_pending` would say of a pod first; it looks at a few nodes only, so that it is quick."""
+    It looks at a few nodes only.
+    """
     if ended.placer is None:
-        return NearestMiss(shortlist(unschedulable_remedies(pod, outcome, ended, Reach())))
+        return shortlist(unschedulable_remedies(pod, outcome, ended, Reach()))
     with _lifted(pod, None, ended):
         misses = near_misses(ended.simulated, pod.cls, slice(0, ended.simulated.trial.count), _NODES_ASKED)
         cases = sorted(_group_cases(pod, ended), key=lambda case: case.order)
-        remedies = shortlist(_remedies(pod, outcome, misses, cases, ended))
-        return NearestMiss(remedies, cases[0].group if cases else None)
+        return shortlist(_remedies(pod, outcome, misses, cases, ended))
 
 
 def _remedies(

@@ -196,8 +196,6 @@ class Advice(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What it needs and there is not, as a clause about the pod: `needs 12 CPU, the largest machine has 7.9`."""
     fix: str
     """One or two sentences."""
-    group: str | None = None
-    """The node group that comes nearest."""
     waits: bool = False
     """Whether time alone helps."""
 

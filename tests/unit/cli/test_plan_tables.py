@@ -64,7 +64,7 @@ def test_pods_of_one_workload_that_differ_are_one_row() -> None:
     changed = msgspec.structs.replace(answer, runs=[msgspec.structs.replace(run, reasons=reasons)])
     lines = [line for block in plan_text(changed, wide=False) for line in laid_out(block, Terminal())]
     (row,) = (line for line in lines if "monolith" in line)
-    assert row.startswith("ReplicaSet default/monolith  3     needs 12 CPU")
+    assert row.startswith("ReplicaSet default/monolith  3     TaintToleration")
 
 
 def test_pods_that_only_wait_are_not_among_those_that_are_stuck() -> None:
@@ -92,4 +92,4 @@ def test_red_is_for_what_needs_a_person() -> None:
     stuck, quiet = (shown(name, Terminal(coloured=True)) for name in ("pending-pods", "consolidation"))
     assert stuck[0].startswith("\x1b[31m")
     assert quiet[0].startswith("\x1b[1m")
-    assert any("\x1b[31mneeds 12 CPU" in line for line in stuck)
+    assert any("\x1b[31mTaintToleration" in line for line in stuck)
