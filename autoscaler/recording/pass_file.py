@@ -50,7 +50,7 @@ _EMPTY_ANSWERS: Mapping[QuestionKind, object] = {
 """By kind of question, the answer that has no effect."""
 
 
-_NOT_DECIDED = ("view", "registry", "timings")
+_NOT_DECIDED = ("view", "registry", "timings", "advice")
 
 
 class PassOrigin(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +96,7 @@ def record(ended: EndedPass, config: Config, name: str, description: str = "") -
 def decision(ended: EndedPass) -> bytes:
     """Return all that a pass found, decided, did and leaves behind, as bytes (JSON): equal for equal decisions.
 
-    What it took in seconds is not in it, nor is the cluster that it was shown.
+    What it took in seconds is not in it, nor is the cluster that it was shown, nor the advice for people.
     """
     report, registry = ended.report, ended.report.registry
     encoder = RecordingEncoder(Groups())
