@@ -100,7 +100,7 @@ def test_the_demo_keeps_headroom_and_the_clean_up_removes_it(tmp_path: Path) -> 
         until(lambda: get(port, "/api/v1/headroom")[0] == 200, "the demo serves HTTP")
         until(lambda: get_json(port, "/api/v1/headroom")["pools"], "a pool is shown")
         until(lambda: get_json(port, "/api/v1/headroom")["pools"][0]["bound"] == 1, "a pause pod runs")
-        kubeconfig = next(line.split()[1] for line in demo.err.splitlines() if line.startswith("  kubeconfig"))
+        kubeconfig = next(line.split("=")[1] for line in demo.err.splitlines() if "export KUBECONFIG=" in line)
         for words, says in ((["--pretend"], "would be deleted"), ([], "deleted")):
             with Process(
                 tmp_path, "headroom", "cleanup", f"--kubeconfig={kubeconfig}", *words, name="cleanup"

@@ -180,7 +180,7 @@ def test_a_replica_on_standby_is_ready_and_what_it_takes_the_leader_plans_with(t
                 assert 'webhook_requests_total{path="/webhooks/github",code="202"}' in shown
                 assert "cluster_autoscaler_nodes_count" not in shown
                 page = standby.get("/status")[1]
-                assert "This replica is on standby" in page
+                assert "Standby: " in page
                 assert "<code>runners</code>" in page
                 assert 'id="reservations"' in leader.get("/status")[1]
 
