@@ -189,7 +189,7 @@ def _actors(
         OrphanedPods(storage, informers, timing),
         Autoscalers(storage, informers, Recorder(storage, "horizontal-pod-autoscaler", timing), timing),
         Deployments(storage, informers, controllers),
-        ReplicaSets(storage, informers, controllers),
+        ReplicaSets(storage, informers, controllers, "replicasets.apps"),
         ReplicaSets(storage, informers, controllers, "replicationcontrollers"),
         StatefulSets(storage, informers, controllers),
         DaemonSets(storage, informers, controllers),

@@ -18,7 +18,7 @@ from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import report
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import is_ready, is_terminating, key_of, new_condition, spec_of
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.records import Key
@@ -43,7 +43,7 @@ class _Measured(msgspec.Struct, frozen=True):
     """Replicas that would bring it to its target."""
 
 
-class Autoscalers:
+class Autoscalers(QueueActor[Key]):
     """The HorizontalPodAutoscaler controller."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder, timing: Timing) -> None:
@@ -51,19 +51,11 @@ class Autoscalers:
         self._recorder = recorder
         self._timing = timing
         self._autoscalers = informers.informer(_AUTOSCALERS)
-        self._queue: WorkQueue[Key] = WorkQueue()
+        self._queue = WorkQueue()
         self._next: dict[Key, float] = {}
         self._wanted: dict[Key, list[tuple[float, int]]] = {}
         """What was wanted lately, and when."""
         self._autoscalers.subscribe(self._changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Size the workloads whose turn it is."""
-        self._queue.process(now, self._sync)
 
     def _changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None and new is not None:

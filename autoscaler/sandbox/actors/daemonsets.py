@@ -10,10 +10,8 @@ from autoscaler.objects.pod import PodClass, PodInterner
 from autoscaler.sandbox.actors.decoded_cluster import decoded
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, log_refusals, pod_for, report, scaled, template_hash
+from autoscaler.sandbox.actors.replicas import PodController, delete_pod, pod_for, report, scaled, template_hash
 from autoscaler.sandbox.actors.wire import (
-    controller_keys,
-    controller_uid,
     is_active,
     is_finished,
     is_ready,
@@ -22,7 +20,6 @@ from autoscaler.sandbox.actors.wire import (
     node_of,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.scheduling.placement import accepts
@@ -40,32 +37,19 @@ _TOLERATED = (
 )
 
 
-class DaemonSets:
+class DaemonSets(PodController):
     """The DaemonSet controller. As in real clusters, its pods name their node by affinity and the scheduler binds them.
 
     Updates delete old pods up to `maxUnavailable` at a time; surges are left out.
     """
 
     def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
-        self._storage = storage
-        self._sets = informers.informer(_SETS)
-        self._owned = informers.informer("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._sets, recorder))
         self._decode_node = node_decoder().one
         self._decode_pod = PodInterner().decoder().one
         self._nodes: dict[str, Node] = {}
         self._classes: dict[Key, tuple[JsonObject, PodClass]] = {}
+        super().__init__(storage, informers, recorder, _SETS)
         informers.informer("nodes").subscribe(self._node_changed)
-        self._sets.subscribe(self._set_changed)
-        informers.informer("pods").subscribe(self._pod_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Create pods for new nodes and new sets, and replace outdated ones."""
-        self._queue.process(now, self._sync)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         node = decoded(self._decode_node, new)
@@ -76,21 +60,16 @@ class DaemonSets:
                 return
         elif old is not None:
             self._nodes.pop(old["metadata"]["name"], None)
-        for key in self._sets.objects:
+        for key in self._owners.objects:
             self._queue.add(key)
 
-    def _set_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new))
-        elif old is not None:
+    def _owner_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        super()._owner_changed(old, new)
+        if new is None and old is not None:
             self._classes.pop(key_of(old), None)
 
-    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for key in controller_keys(old, new, "DaemonSet"):
-            self._queue.add(key)
-
     def _sync(self, key: Key, _now: Instant) -> None:
-        owner = self._sets.objects.get(key)
+        owner = self._owners.objects.get(key)
         if owner is None or is_terminating(owner):
             return
         digest = template_hash(owner["spec"]["template"])

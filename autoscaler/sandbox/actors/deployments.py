@@ -20,7 +20,7 @@ from autoscaler.sandbox.actors.wire import (
     owner_reference,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 
@@ -37,7 +37,7 @@ class _Bounds(msgspec.Struct, frozen=True):
     min_available: int
 
 
-class Deployments:
+class Deployments(QueueActor[Key]):
     """The Deployment controller. Proportional scaling, minReadySeconds and the progress deadline are left out."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
@@ -46,18 +46,10 @@ class Deployments:
         self._sets = informers.informer(_SETS)
         self._owned = self._sets.index(controller_uid)
         self._pods = informers.informer("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._deployments, recorder))
+        self._queue = WorkQueue(log_refusals(self._deployments, recorder))
         self._deployments.subscribe(self._deployment_changed)
         self._sets.subscribe(self._set_changed)
         informers.informer("pods").subscribe(self._pod_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Take each roll that has news one step further."""
-        self._queue.process(now, self._sync)
 
     def _deployment_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:

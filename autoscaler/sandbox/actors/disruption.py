@@ -13,7 +13,7 @@ from autoscaler.sandbox.actors.wire import (
     new_condition,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver import selectors
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.records import Key
@@ -30,7 +30,7 @@ _DISRUPTION_LASTS_S = 120.0
 """After this long, a pod that was evicted but is still there counts again."""
 
 
-class DisruptionController:
+class DisruptionController(QueueActor[Key]):
     """The disruption controller."""
 
     def __init__(self, storage: Storage, informers: SharedInformers) -> None:
@@ -38,19 +38,11 @@ class DisruptionController:
         self._budgets = informers.informer(_BUDGETS)
         self._pods = informers.informer("pods")
         self._owners = {kind: informers.informer(resource) for kind, resource in _SCALED_BY.items()}
-        self._queue: WorkQueue[Key] = WorkQueue()
+        self._queue = WorkQueue()
         self._budgets.subscribe(self._budget_changed)
         self._pods.subscribe(self._pod_changed)
         for informer in self._owners.values():
             informer.subscribe(self._owner_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Count again where something changed."""
-        self._queue.process(now, self._sync)
 
     def _budget_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:

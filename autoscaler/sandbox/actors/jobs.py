@@ -4,10 +4,9 @@ from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject, rfc3339, unix_seconds
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, deletion_order, log_refusals, pod_for, report
+from autoscaler.sandbox.actors.replicas import PodController, delete_pod, deletion_order, pod_for, report
 from autoscaler.sandbox.actors.wire import (
     controller_of,
-    controller_uid,
     holds,
     is_active,
     is_finished,
@@ -18,14 +17,13 @@ from autoscaler.sandbox.actors.wire import (
     phase_of,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 
 _JOBS = "jobs.batch"
 
 
-class Jobs:
+class Jobs(PodController):
     """The Job controller. Completion indexes and pod failure policies are left out.
 
     A pod that is deleted before it ends is replaced and counts as neither success nor failure; one that ended counts
@@ -33,27 +31,13 @@ class Jobs:
     """
 
     def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
-        self._storage = storage
-        self._jobs = informers.informer(_JOBS)
-        self._owned = informers.informer("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._jobs, recorder))
         self._ended: dict[str, dict[str, str]] = {}
-        self._jobs.subscribe(self._job_changed)
-        informers.informer("pods").subscribe(self._pod_changed)
+        super().__init__(storage, informers, recorder, _JOBS)
 
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Start what may run, count what ended, close Jobs that are through."""
-        self._queue.process(now, self._sync)
-
-    def _job_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+    def _owner_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        super()._owner_changed(old, new)
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
             self._ended.pop(uid_of(old), None)
-        if new is not None:
-            self._queue.add(key_of(new))
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         for pod in (old, new):
@@ -62,13 +46,13 @@ class Jobs:
                 continue
             key = (key_of(pod)[0], str(owner["name"]))
             self._queue.add(key)
-            if new is None and key not in self._jobs.objects and not self._owned.of(owner["uid"]):
+            if new is None and key not in self._owners.objects and not self._owned.of(owner["uid"]):
                 self._ended.pop(owner["uid"], None)
             elif is_finished(pod):
                 self._ended.setdefault(owner["uid"], {})[uid_of(pod)] = phase_of(pod)
 
     def _sync(self, key: Key, now: Instant) -> None:
-        job = self._jobs.objects.get(key)
+        job = self._owners.objects.get(key)
         if job is None or is_terminating(job):
             return
         if holds(job, "Complete") or holds(job, "Failed"):

@@ -22,7 +22,7 @@ from autoscaler.sandbox.actors.wire import (
     spec_of,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.records import Key
@@ -43,7 +43,7 @@ class _KubeletState(msgspec.Struct):
     addresses: int = 0
 
 
-class Kubelets:
+class Kubelets(QueueActor[Key]):
     """Runs the pods of every node, regardless of its creator, unless the node's kubelet is silent."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
@@ -52,19 +52,11 @@ class Kubelets:
         self._pods = informers.informer("pods")
         self._nodes = informers.informer("nodes")
         self._on_node = self._pods.index(node_of)
-        self._queue: WorkQueue[Key] = WorkQueue()
+        self._queue = WorkQueue()
         self._kubelets: dict[str, _KubeletState] = {}
         self._due: dict[tuple[str, str], float] = {}
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Move pods on whose time has come."""
-        self._queue.process(now, self._sync)
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):

@@ -16,7 +16,7 @@ from autoscaler.objects.node import HOSTNAME
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import holds, new_condition, spec_of
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.discovery import VERSION
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.patch import PatchType
@@ -178,24 +178,16 @@ class MachineNodes:
             self._queue.add_at(key, due)
 
 
-class KwokNodes:
+class KwokNodes(QueueActor[tuple[str]]):
     """Makes nodes of the kwok provider Ready and keeps them so, as the kwok controller does."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._timing = timing
         self._nodes = informers.informer("nodes")
-        self._queue: WorkQueue[tuple[str]] = WorkQueue()
+        self._queue = WorkQueue()
         self._due: dict[str, float] = {}
         self._nodes.subscribe(self._changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Report for new nodes."""
-        self._queue.process(now, self._sync)
 
     def _changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and _is_kwok(new) and not holds(new, "Ready"):

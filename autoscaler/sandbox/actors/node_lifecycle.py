@@ -9,7 +9,7 @@ from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import condition, key_of, node_of, spec_of
-from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
@@ -18,22 +18,14 @@ _CONDITION_TAINTS = tuple(f"node.kubernetes.io/{word}" for word in ("not-ready",
 _NO_SCHEDULE = "NoSchedule"
 
 
-class NodeTaints:
+class NodeTaints(QueueActor[tuple[str]]):
     """Keeps the taints that stand for a node's condition and for a cordon."""
 
     def __init__(self, storage: Storage, informers: SharedInformers) -> None:
         self._storage = storage
         self._nodes = informers.informer("nodes")
-        self._queue: WorkQueue[tuple[str]] = WorkQueue()
+        self._queue = WorkQueue()
         self._nodes.subscribe(self._changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Correct the taints of nodes that changed."""
-        self._queue.process(now, self._sync)
 
     def _changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and _present(new) != wanted_taints(new):
@@ -70,7 +62,7 @@ def _is_condition_taint(taint: JsonObject) -> bool:
     return taint["key"] in _CONDITION_TAINTS and taint["effect"] == _NO_SCHEDULE
 
 
-class OrphanedPods:
+class OrphanedPods(QueueActor[Key]):
     """Removes pods that are bound to nodes that do not exist, as the pod garbage collector does."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
@@ -79,18 +71,10 @@ class OrphanedPods:
         self._nodes = informers.informer("nodes")
         self._pods = informers.informer("pods")
         self._on_node = self._pods.index(node_of)
-        self._queue: WorkQueue[Key] = WorkQueue()
+        self._queue = WorkQueue()
         self._since: dict[Key, float] = {}
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Remove the pods whose time is up."""
-        self._queue.process(now, self._sync)
 
     def _pod_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and (node := node_of(new)) and ("", node) not in self._nodes.objects:

@@ -8,8 +8,18 @@ import msgspec
 from autoscaler.objects.meta import JsonObject, integer
 from autoscaler.ports import EventType
 from autoscaler.sandbox.actors.event_recorder import Recorder, subject
-from autoscaler.sandbox.actors.informers import Informer
-from autoscaler.sandbox.actors.wire import is_ready, key_of, node_of, owner_reference, phase_of, uid_of
+from autoscaler.sandbox.actors.informers import Informer, SharedInformers
+from autoscaler.sandbox.actors.wire import (
+    controller_keys,
+    controller_uid,
+    is_ready,
+    key_of,
+    node_of,
+    owner_reference,
+    phase_of,
+    uid_of,
+)
+from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.records import Key
@@ -88,6 +98,28 @@ def scaled(value: int | str | None, total: int, *, round_up: bool, default: int)
         return value
     percent = int(value.rstrip("%"))
     return -(-total * percent // 100) if round_up else total * percent // 100
+
+
+class PodController(QueueActor[Key]):
+    """The controller of a kind whose objects own pods: works on those that changed, or whose pods did."""
+
+    def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder, resource: str) -> None:
+        self._storage = storage
+        self._resource = resource
+        self._kind = storage.kind(resource).kind
+        self._owners = informers.informer(resource)
+        self._owned = informers.informer("pods").index(controller_uid)
+        self._queue = WorkQueue(log_refusals(self._owners, recorder))
+        self._owners.subscribe(self._owner_changed)
+        informers.informer("pods").subscribe(self._pod_changed)
+
+    def _owner_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None:
+            self._queue.add(key_of(new))
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        for key in controller_keys(old, new, self._kind):
+            self._queue.add(key)
 
 
 def log_refusals(informer: Informer, recorder: Recorder) -> Callable[[Key, ApiError], None]:

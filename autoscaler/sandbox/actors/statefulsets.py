@@ -4,17 +4,13 @@ from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, log_refusals, pod_for, report, template_hash
+from autoscaler.sandbox.actors.replicas import PodController, delete_pod, pod_for, report, template_hash
 from autoscaler.sandbox.actors.wire import (
-    controller_keys,
-    controller_uid,
     is_finished,
     is_ready,
     is_terminating,
-    key_of,
     uid_of,
 )
-from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.number import parse_count
@@ -25,36 +21,15 @@ _NAME = "statefulset.kubernetes.io/pod-name"
 _INDEX = "apps.kubernetes.io/pod-index"
 
 
-class StatefulSets:
+class StatefulSets(PodController):
     """The StatefulSet controller. Volume claim templates are left out: the sandbox provisions no volumes."""
 
     def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
-        self._storage = storage
-        self._sets = informers.informer(_SETS)
+        super().__init__(storage, informers, recorder, _SETS)
         self._pods = informers.informer("pods")
-        self._owned = self._pods.index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._sets, recorder))
-        self._sets.subscribe(self._set_changed)
-        self._pods.subscribe(self._pod_changed)
-
-    def due(self) -> float:
-        """Monotonic second of the next step that has work."""
-        return self._queue.due
-
-    def step(self, now: Instant) -> None:
-        """Take each set that has news one step further."""
-        self._queue.process(now, self._sync)
-
-    def _set_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new))
-
-    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for key in controller_keys(old, new, "StatefulSet"):
-            self._queue.add(key)
 
     def _sync(self, key: Key, _now: Instant) -> None:
-        owner = self._sets.objects.get(key)
+        owner = self._owners.objects.get(key)
         if owner is None or is_terminating(owner):
             return
         digest = template_hash(owner["spec"]["template"])

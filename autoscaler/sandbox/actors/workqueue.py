@@ -56,3 +56,20 @@ class WorkQueue(Generic[K]):
                 self.add_at(key, now.mono + _RETRY_S)
                 if self._on_error is not None and error.code not in _STALE_CODES:
                     self._on_error(key, error)
+
+
+class QueueActor(Generic[K]):
+    """An actor whose work is a queue of keys, which its constructor makes; `_sync` does the work for one key."""
+
+    _queue: WorkQueue[K]
+
+    def due(self) -> float:
+        """Return the monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Work on the keys whose turn it is."""
+        self._queue.process(now, self._sync)
+
+    def _sync(self, key: K, now: Instant) -> None:
+        raise NotImplementedError
