@@ -151,14 +151,15 @@ class MachineNodes:
     def _renew_lease(self, node: JsonObject, now: Instant) -> None:
         """Say in the lease of the node that its kubelet lives, until after the next heartbeat."""
         name = node["metadata"]["name"]
-        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
-        metadata = {"name": name, "ownerReferences": [owner]}
-        lasts_s = int(self._timing.heartbeat_s) + _LEASE_S
         renewed = f"{rfc3339(now.wall).removesuffix('Z')}.000000Z"
-        spec = {"holderIdentity": name, "leaseDurationSeconds": lasts_s, "renewTime": renewed}
-        self._storage.apply(
-            _LEASES, {"metadata": metadata, "spec": spec}, manager="kubelet", namespace=_LEASE_NAMESPACE
-        )
+        try:
+            self._storage.patch(_LEASES, name, {"spec": {"renewTime": renewed}}, namespace=_LEASE_NAMESPACE)
+        except ApiError:
+            owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}
+            lasts_s = int(self._timing.heartbeat_s) + _LEASE_S
+            spec = {"holderIdentity": name, "leaseDurationSeconds": lasts_s, "renewTime": renewed}
+            lease = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec}
+            self._storage.create(_LEASES, lease, namespace=_LEASE_NAMESPACE)
 
     def _mark_lost(self, key: tuple[str], machine: _Machine, node: JsonObject | None, now: Instant) -> None:
         due = (machine.gone_at or 0.0) + self._timing.lost_s
