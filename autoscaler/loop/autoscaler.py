@@ -1,9 +1,9 @@
 """`run_once`: the steps of a pass in order.
 
-observe → companions → requests and buffers → repair → simulate → reserve → sort pods → grow → replace → shrink → raise
-to minimum. Each step takes the stage that the pass has reached (`stages`) and returns the next one, or how the pass
-ended; what is remembered from pass to pass is one frozen value. The order, and where a pass ends early, are Cluster
-Autoscaler's (`core/static_autoscaler.go`); replacements are ours. Effects are in `actuation` alone.
+observe → companions → requests and buffers → merge classes → repair → simulate → reserve → sort pods → grow → replace →
+shrink → raise to minimum. Each step takes the stage that the pass has reached (`stages`) and returns the next one, or
+how the pass ended; what is remembered from pass to pass is one frozen value. The order, and where a pass ends early,
+are Cluster Autoscaler's (`core/static_autoscaler.go`); replacements are ours. Effects are in `actuation` alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing, with_current_registry
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
-from autoscaler.loop.sorting import PodSorting, simulate
+from autoscaler.loop.sorting import PodSorting, merge, simulate
 from autoscaler.loop.stages import Ended, Grown, Observed, Shrunk, Started, failed
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.report import PassEnd, PassReport
@@ -56,6 +56,7 @@ class Autoscaler:
         """`answer_log` records what `ports` answer in a pass."""
         buying = Buying(ports)
         self._config = config
+        self._interner = interner
         self._cloud = ports.cloud
         self._events = ports.events
         self._advise = ports.advise
@@ -107,6 +108,9 @@ class Autoscaler:
             self._events.not_triggered(plan, ended.report.scale_up.result, advice)
         return replace(ended, report=replace(ended.report, advice=advice))
 
+    def _merge(self, stage: Observed) -> Observed:
+        return merge(stage, self._interner)
+
     def _ended(self, started: Started) -> Ended:
         """Return how a pass ended, also if it ended with an expected failure."""
         stage: Started = started
@@ -133,7 +137,7 @@ class Autoscaler:
         yield observed
         if isinstance(observed, Ended):
             return
-        for observing in (self._companions.before_pass, self._requests.begin, self._buffers.resolve):
+        for observing in (self._companions.before_pass, self._requests.begin, self._buffers.resolve, self._merge):
             observed = _run(observing, observed)
             yield observed
         repaired = _run(self._repairing.run, observed)

@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.stages import Observed, PodsSorted, Simulated, next_stage, remember
 from autoscaler.objects.capacity import consumed_request
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.report import PendingPods
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
@@ -18,6 +18,7 @@ from autoscaler.scaleup.pause_pods import filter_yielding
 from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_young
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile, profile_of
+from autoscaler.snapshot.merging import merged
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import UPCOMING
 
@@ -28,6 +29,13 @@ class FilteredPods(msgspec.Struct, frozen=True):
     pods: UnschedulablePods
     displaced_placed: frozenset[str]
     """Keys of pods on nodes being removed that have found room on nodes that stay."""
+
+
+def merge(stage: Observed, interner: PodInterner) -> Observed:
+    """Return the stage with pending pods of one class where nothing that decides tells them apart."""
+    templates = (pod.cls for template in stage.templates.values() for pod in template.pods)
+    others = dict.fromkeys((*templates, *(pod.cls for pod in stage.fake_pods)))
+    return replace(stage, view=merged(stage.view, others, interner))
 
 
 def simulate(stage: Observed) -> Simulated:

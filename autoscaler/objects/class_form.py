@@ -5,6 +5,7 @@ import msgspec
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, controller_of
 from autoscaler.objects.podspec import (
     Affinity,
+    ClaimSource,
     Container,
     PodSpec,
     Quantities,
@@ -15,6 +16,20 @@ from autoscaler.objects.podspec import (
     Volume,
 )
 from autoscaler.objects.requests import NO_RESIZE, PodResize
+
+NAMING_LABELS = frozenset(
+    (
+        "statefulset.kubernetes.io/pod-name",
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/job-completion-index",
+        "leaderworkerset.sigs.k8s.io/group-index",
+        "leaderworkerset.sigs.k8s.io/group-key",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        "training.kubeflow.org/replica-index",
+        "spark-exec-id",
+    )
+)
+"""Labels by which controllers tell their pods apart."""
 
 
 class ClassForm(msgspec.Struct, frozen=True, array_like=True):
@@ -45,6 +60,8 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
     allocated: dict[str, Quantities] | None
     allocated_to_pod: Quantities = {}
     resize_pending: str = ""
+    own_claims: list[str] | None = None
+    """See `PodClass.own_claims`."""
 
     @property
     def resize(self) -> PodResize:
@@ -91,6 +108,26 @@ def form_of(
 def _claims(volumes: list[Volume], pod: str) -> list[str]:
     named = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
     return named + [f"{pod}-{volume.name}" for volume in volumes if volume.ephemeral is not None]
+
+
+def nameless(form: ClassForm) -> ClassForm | None:
+    """Return the form without what may only name a pod: its claims and naming labels. None where it has neither."""
+    named = NAMING_LABELS.intersection(form.labels)
+    if not named and not form.claims:
+        return None
+    no_claim = ClaimSource()
+    return msgspec.structs.replace(
+        form,
+        labels={key: value for key, value in form.labels.items() if key not in named},
+        volumes=[
+            volume
+            if volume.persistent_volume_claim is None
+            else msgspec.structs.replace(volume, persistent_volume_claim=no_claim)
+            for volume in form.volumes
+        ],
+        claims=[],
+        own_claims=None,
+    )
 
 
 _SPEC_FIELDS = tuple(name for name in PodSpec.__struct_fields__ if name in ClassForm.__struct_fields__)

@@ -49,7 +49,7 @@ class PodForms:
 
     def form(self, pod: Pod) -> Plain:
         """Return a pod as a v1.Pod: `metadata`, `spec` and `status`."""
-        shared, spec = self._of_class(pod.cls)
+        shared, spec = self._of_class(pod.own_class)
         return {
             "metadata": ObjectMeta(
                 name=pod.name,

@@ -9,14 +9,15 @@ its model; environment variables, images and the names of token volumes take no 
 
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from hashlib import blake2b
 
 import msgspec
 
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
-from autoscaler.objects.class_form import ClassForm, form_of, spec_of
+from autoscaler.objects.class_form import ClassForm, form_of, nameless, spec_of
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import (
     LAST_KNOWN,
@@ -74,6 +75,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
 
     key: bytes = b""
     """Canonical form: equal for equal classes, in any process."""
+    alike: bytes = b""
+    """Digest of the form without the names of claims and without naming labels; empty where it has neither."""
     namespace: str = "default"
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
@@ -101,6 +104,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     volumes: tuple[Volume, ...] = ()
     claims: tuple[str, ...] = ()
     """Names of the PersistentVolumeClaims in use."""
+    own_claims: frozenset[str] = frozenset()
+    """Claims of which every pod of the class has one like it, that no other pod uses; the names are one pod's."""
     resource_claims: tuple[ResourceClaimRef, ...] = ()
     node_name: str = ""
     """A node asked for by name in a template; never set from a running pod's place."""
@@ -192,11 +197,18 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of its first container."""
     disruption: str | None = None
     """Why it is being disrupted, in the API's word, such as `PreemptionByScheduler`."""
+    unmerged: PodClass | None = None
+    """Its class before it was merged with classes alike (`snapshot.merging`); None where it was not."""
 
     @property
     def decisive(self) -> "Pod":
         """The pod without what only estimates of starts read."""
-        return msgspec.structs.replace(self, scheduled=None, ready=None, image="", disruption=None)
+        return msgspec.structs.replace(self, scheduled=None, ready=None, image="", disruption=None, unmerged=None)
+
+    @property
+    def own_class(self) -> PodClass:
+        """The class with the names of its own claims and with all its labels."""
+        return self.unmerged or self.cls
 
     @property
     def namespace(self) -> str:
@@ -273,8 +285,16 @@ class PodInterner:
             key = self._encoder.encode(form)
             known = self._classes.get(key)
             if known is None:
-                known = self._classes[key] = _new_class(key, form, spec)
+                bare = nameless(form)
+                alike = b"" if bare is None else blake2b(self._encoder.encode(bare), digest_size=16).digest()
+                known = self._classes[key] = _new_class(key, form, spec, alike)
             return known
+
+    def merged(self, cls: PodClass, own_claims: Collection[str], dropped: Collection[str]) -> PodClass:
+        """Return the class of pods like those of `cls` that each have claims of their own, without some labels."""
+        form = msgspec.msgpack.decode(cls.key, type=ClassForm)
+        labels = {key: value for key, value in form.labels.items() if key not in dropped}
+        return self.class_from(msgspec.structs.replace(form, labels=labels, own_claims=sorted(own_claims) or None))
 
     def decoder(self) -> WireDecoder[PodWire, Pod]:
         """Return the decoder of v1.Pod that keeps its classes here."""
@@ -295,7 +315,7 @@ class PodInterner:
         return len(self._classes)
 
 
-def _new_class(key: bytes, form: ClassForm, spec: PodSpec) -> PodClass:
+def _new_class(key: bytes, form: ClassForm, spec: PodSpec, alike: bytes) -> PodClass:
     resize = form.resize
     container_requests: dict[str, int] = {}
     for container in form.containers:
@@ -304,6 +324,7 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec) -> PodClass:
     grace = form.termination_grace_period_seconds
     return PodClass(
         key=key,
+        alike=alike,
         namespace=form.namespace,
         labels=form.labels,
         annotations=form.annotations,
@@ -322,6 +343,7 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec) -> PodClass:
         tolerations=tuple(form.tolerations),
         volumes=tuple(form.volumes),
         claims=tuple(form.claims),
+        own_claims=frozenset(form.own_claims or ()),
         resource_claims=tuple(form.resource_claims),
         node_name=form.node_name,
         priority=form.priority,

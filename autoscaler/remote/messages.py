@@ -71,9 +71,9 @@ class _Pods:
 
     def _write(self, pod: Pod) -> bytes:
         form = self._forms.form(pod)
-        spec = self._specs.get((pod.cls, pod.node))
+        spec = self._specs.get((pod.own_class, pod.node))
         if spec is None:
-            spec = self._specs[pod.cls, pod.node] = codec.encode("PodSpec", form["spec"])
+            spec = self._specs[pod.own_class, pod.node] = codec.encode("PodSpec", form["spec"])
         meta, status = codec.encode("ObjectMeta", form["metadata"]), codec.encode("PodStatus", form["status"])
         return wire.block(1, meta) + wire.block(2, spec) + wire.block(3, status)
 

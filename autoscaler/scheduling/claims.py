@@ -82,7 +82,9 @@ def binding_demands(cls: PodClass, related: Related) -> list[NodeRequirement]:
     if waiting:
         waiting.sort(key=lambda claim: quantity.amounts(claim.spec.resources.requests).get(_STORAGE, 0))
         message = "node(s) didn't find available persistent volumes to bind"
-        names = ", ".join(claim.name for claim in waiting)
+        names = ", ".join(
+            f"{claim.name} (or one like it)" if claim.name in cls.own_claims else claim.name for claim in waiting
+        )
         detail = f"not every one of the claims {names} finds a volume here or may have one made"
         seeking = tuple(_seeking(claim, related) for claim in waiting)
         demands.append(FirstUse(seeking, Rejection(NoFit.VOLUME_BINDING, message, detail)))

@@ -32,8 +32,13 @@ def index_keys_of(cls: PodClass) -> Iterator[IndexKey]:
         yield disk_key(disk, alone=False)
         if alone:
             yield disk_key(disk, alone=True)
-    for name in cls.claims:
-        yield claim_key(f"{cls.namespace}/{name}")
+    for key in shared_claims(cls):
+        yield claim_key(key)
+
+
+def shared_claims(cls: PodClass) -> Iterator[str]:
+    """Yield the keys of the claims that are the same for all pods of a class."""
+    return (f"{cls.namespace}/{name}" for name in cls.claims if name not in cls.own_claims)
 
 
 def sibling_key(namespace: str, owner: OwnerReference) -> IndexKey:

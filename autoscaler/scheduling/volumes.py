@@ -4,6 +4,7 @@ Source: the scheduler's plug-ins VolumeRestrictions, NodeVolumeLimits, VolumeBin
 not exist yet has no CSINode, so no attach limit holds for it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -15,7 +16,7 @@ from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
 from autoscaler.scheduling.class_selection import having
 from autoscaler.scheduling.domains import DomainTallies, DomainTally
-from autoscaler.scheduling.index_keys import claim_key, disk_key, disks_of
+from autoscaler.scheduling.index_keys import claim_key, disk_key, disks_of, shared_claims
 from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.profile import Profile
 from autoscaler.snapshot.cluster import Related
@@ -39,7 +40,7 @@ class RestrictionGuard:
     def __init__(self, cls: PodClass, tallies: DomainTallies) -> None:
         disks, claims = disks_of(cls.volumes), tallies.trial.view.related.claims
         self._exclusive = frozenset(
-            key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
+            key for key in shared_claims(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
         )
         """Claims that only one pod may use, on any node."""
         clashing = [disk_key(disk, alone=not alone) for disk, alone in disks.items()]
@@ -49,7 +50,7 @@ class RestrictionGuard:
         self._users = tallies.counted((having(users),)).tally(None) if self._exclusive else None
 
     def _uses(self, other: PodClass) -> bool:
-        return not self._exclusive.isdisjoint(_claim_keys(other))
+        return not self._exclusive.isdisjoint(shared_claims(other))
 
     @property
     def users(self) -> DomainTally | None:
@@ -88,10 +89,6 @@ class RestrictionGuard:
         return None
 
 
-def _claim_keys(cls: PodClass) -> Iterator[str]:
-    return (f"{cls.namespace}/{name}" for name in cls.claims)
-
-
 class Attachments:
     """CSI volumes attached to the view's nodes, by driver; shared by all classes of a trial."""
 
@@ -99,6 +96,7 @@ class Attachments:
         self._trial = trial
         self._related = trial.view.related
         self._handles: dict[PodClass, frozenset[Handle]] = {}
+        self._own: dict[PodClass, Counter[str]] = {}
         self._attached: dict[str, Positions] = {}
         self._users: dict[Handle, dict[int, int]] = {}
         self._limits: dict[str, Positions] = {}
@@ -113,16 +111,24 @@ class Attachments:
         trial.watch(self)
 
     def handles(self, cls: PodClass) -> frozenset[Handle]:
-        """Return the volumes that a pod of the class attaches to its node."""
+        """Return the volumes that every pod of the class attaches to its node: those that its pods share."""
         known = self._handles.get(cls)
         if known is None:
-            handles = (_handle(key, self._related) for key in _claim_keys(cls))
+            handles = (_handle(key, self._related) for key in shared_claims(cls))
             known = self._handles[cls] = frozenset(handle for handle in handles if handle is not None)
+        return known
+
+    def own(self, cls: PodClass) -> Counter[str]:
+        """Return how many volumes each pod of the class attaches that no other pod uses, by driver."""
+        known = self._own.get(cls)
+        if known is None:
+            handles = (_handle(f"{cls.namespace}/{name}", self._related) for name in cls.own_claims)
+            known = self._own[cls] = Counter(handle[0] for handle in handles if handle is not None)
         return known
 
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class attach anything; see `overlay.Watcher`."""
-        return bool(self.handles(cls))
+        return bool(self.handles(cls) or self.own(cls))
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Follow a placement; see `overlay.Watcher`. Added nodes have no limit, so nothing is counted there."""
@@ -135,6 +141,9 @@ class Attachments:
                 before = users.get(position, 0)
                 users[position] = before + count
                 attached[position] += (before + count > 0) - (before > 0)
+        known = positions < self._trial.base
+        for driver, volumes in self.own(cls).items():
+            self.attached(driver)[positions[known]] += volumes * counts[known]
 
     def attached(self, driver: str) -> Positions:
         """Return how many different volumes of a driver each of the view's nodes has."""
@@ -185,21 +194,25 @@ class LimitGuard:
         by_driver: dict[str, set[Handle]] = {}
         for handle in sorted(attachments.handles(cls)):
             by_driver.setdefault(handle[0], set()).add(handle)
-        self._by_driver: Mapping[str, frozenset[Handle]] = {name: frozenset(own) for name, own in by_driver.items()}
+        self._shared: Mapping[str, frozenset[Handle]] = {name: frozenset(own) for name, own in by_driver.items()}
+        self._own = attachments.own(cls)
+        self._drivers = sorted({*self._shared, *self._own})
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
         mask = np.ones(window.stop - window.start, dtype=np.bool_)
         known = slice(window.start, min(window.stop, self._trial.base))
         size = max(0, known.stop - known.start)
-        for driver in self._by_driver if size else ():
-            mask[:size] &= self._has_room(driver)[known]
+        for driver in self._drivers if size else ():
+            mask[:size] &= self._room(driver)[known] > 0
         return mask
 
-    def _has_room(self, driver: str) -> Mask:
-        mine = self._by_driver[driver]
+    def _room(self, driver: str) -> Positions:
+        """Return for how many pods of the class each of the view's nodes can attach the volumes of a driver."""
+        mine, own = self._shared.get(driver, frozenset()), self._own[driver]
         new = len(mine) - self._attachments.attached_of(mine)
-        room: Mask = (new == 0) | (self._attachments.attached(driver) + new <= self._attachments.limits(driver))
+        free = self._attachments.limits(driver) - self._attachments.attached(driver) - new
+        room: Positions = np.maximum(free, 0) // own if own else np.where((new == 0) | (free >= 0), UNBOUNDED, 0)
         return room
 
     def affects_other_nodes(self, cls: PodClass) -> bool:
@@ -207,13 +220,18 @@ class LimitGuard:
         return False
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
-        """Return how many may come: any number, since pods of one class share their claims."""
-        return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
+        """Return how many may come: as many as find room for volumes of their own; all share the other ones."""
+        present = np.full(window.stop - window.start, UNBOUNDED, dtype=np.int64)
+        known = slice(window.start, min(window.stop, self._trial.base))
+        for driver in self._drivers if known.stop > known.start else ():
+            room = present[: known.stop - known.start]
+            np.minimum(room, self._room(driver)[known], out=room)
+        return Bound(present, UNBOUNDED)
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
-        for driver in self._by_driver if position < self._trial.base else ():
-            if not self._has_room(driver)[position]:
+        for driver in self._drivers if position < self._trial.base else ():
+            if not self._room(driver)[position]:
                 limit = int(self._attachments.limits(driver)[position])
                 detail = f"driver {driver} attaches at most {limit} volumes here"
                 return Rejection(NoFit.VOLUME_LIMITS, "node(s) exceed max volume count", detail)

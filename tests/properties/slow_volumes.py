@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import Disk, NodeSelector, Volume
-from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim
+from autoscaler.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from autoscaler.snapshot.cluster import Related
 
 Selects = Callable[[NodeSelector, Node], bool]
@@ -121,14 +121,18 @@ def _not_found(
             return
     taken: set[str] = set()
     for claim in sorted((claim for claim in claims if not claim.spec.volume_name), key=_size_of_claim):
+        chosen = claim.metadata.annotations.get(SELECTED_NODE)
         fitting = [
             volume
             for volume in related.volumes.values()
-            if volume.name not in taken and _suits(volume, claim) and _reachable(volume, node, selects)
+            if chosen is None
+            and volume.name not in taken
+            and _suits(volume, claim)
+            and _reachable(volume, node, selects)
         ]
         if fitting:
             taken.add(min(fitting, key=_size).name)
-        elif not _can_be_made(claim, node, related):
+        elif chosen not in (None, node.name) or not _can_be_made(claim, node, related):
             yield "node(s) didn't find available persistent volumes to bind"
             return
 

@@ -83,6 +83,16 @@ def test_pods_of_a_stateful_set_share_nodes_whatever_their_volumes() -> None:
     assert run.pods_remain_unschedulable == run.pods_await_evaluation == []
 
 
+def test_pods_of_a_stateful_set_without_room_are_told_why_together() -> None:
+    document = yaml.safe_load((CASES / "stateful-set-with-volumes.yaml").read_text())
+    document["nodeGroups"][0]["template"]["status"]["allocatable"]["cpu"] = "1"
+    for index, pod in enumerate(document["pods"]):
+        pod["metadata"]["labels"] = {"apps.kubernetes.io/pod-index": f"{index}"}
+    (run,) = play(decode(json.dumps(document).encode(), "too small")).runs
+    (stuck,) = run.reasons.unschedulable
+    assert len(stuck.pods) == 6
+
+
 @pytest.mark.parametrize("compatibility", ["head", "1.31"])
 @pytest.mark.parametrize("run", [0, 1, 2])
 @pytest.mark.parametrize(("pod", "limit"), [("p-new-2", "4"), ("p-new-3", "5")])
