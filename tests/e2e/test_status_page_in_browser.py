@@ -78,7 +78,7 @@ def test_it_fits_and_breaks_no_rule_of_its_own(page: Browser, cluster: str) -> N
                 page.open(f"{site}/status?refresh=0", width=width, theme=theme)
                 assert page.value("document.documentElement.scrollWidth") <= width, "no scrolling sideways"
                 assert page.value("getComputedStyle(document.body).backgroundColor") == back
-                assert page.value("document.title").endswith("· cluster autoscaler")
+                assert page.value("document.title").endswith("· Cluster autoscaler")
                 assert page.value("document.scripts.length + document.images.length") == 0
                 assert page.complaints == []
 
@@ -92,11 +92,11 @@ def test_tables_stay_tables_for_those_who_listen(page: Browser, width: int) -> N
 
 
 def test_a_wall_shows_now_beside_before(page: Browser) -> None:
-    tops = "['node-groups', 'decisions'].map(id => document.getElementById(id).getBoundingClientRect().top)"
+    tops = "['on-its-way', 'decisions'].map(id => document.getElementById(id).getBoundingClientRect().top)"
     with served(sample_status(10)) as site:
         page.open(f"{site}/status?refresh=0", width=WALL, theme="dark")
-        groups, decisions = page.value(tops)
-        assert groups == decisions
+        coming, decisions = page.value(tops)
+        assert coming == decisions
         page.open(f"{site}/status?refresh=0", width=PHONE, theme="dark")
-        groups, decisions = page.value(tops)
-        assert groups < decisions
+        coming, decisions = page.value(tops)
+        assert coming < decisions

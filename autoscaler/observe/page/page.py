@@ -20,6 +20,9 @@ from autoscaler.observe.status import Headline, PassStatus, ProcessStatus, Statu
 
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
 _LONGEST_TITLE = 60
+_FIRST = "Needs a person"
+_BESIDE = ("On its way", "Decisions", "Capacity", "Node groups")
+"""Sections of which wide screens show two beside each other."""
 
 Sections = Sequence[tuple[str, Html]]
 """Sections by their titles; those without content are left out."""
@@ -131,11 +134,19 @@ def _undecoded_notice(kind: UndecodedKind) -> Html:
 
 
 def _main(view: StatusView, last: PassStatus | None, now_wall: float, sections: Sections) -> Html:
-    shown = joined(_section(title, body) for title, body in sections)
+    shown = [(title, _section(title, body)) for title, body in sections]
     if last is None:
-        return joined((html("<section><h2>Waiting</h2><p>{}</p></section>", "No pass has finished yet."), shown))
+        waiting = html("<section><h2>Waiting</h2><p>{}</p></section>", "No pass has finished yet.")
+        return joined((waiting, *(body for _, body in shown)))
     status = view.status
-    return joined((tiles(status, last, cost_of(status.groups, status.process.currency), now_wall), shown))
+    return joined(
+        (
+            tiles(status, last, cost_of(status.groups, status.process.currency), now_wall),
+            joined(body for title, body in shown if title == _FIRST),
+            html('<div class="pair">{}</div>', joined(body for title, body in shown if title in _BESIDE)),
+            joined(body for title, body in shown if title != _FIRST and title not in _BESIDE),
+        )
+    )
 
 
 def _sections(
@@ -153,7 +164,7 @@ def _sections(
     groups = groups_table(status.groups, status.process.currency, now_wall, all_link)
     nodes = nodes_table(status.nodes, now_wall, all_link)
     return [
-        ("Needs a person", attention(status, now_wall, all_link)),
+        (_FIRST, attention(status, now_wall, all_link)),
         ("On its way", coming(status, now_wall, all_link)),
         ("Decisions", _decisions(view, now_wall)),
         ("Capacity", capacity_bars(status.cluster, status.groups)),
