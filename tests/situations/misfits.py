@@ -283,6 +283,15 @@ ROOM = [
         advice="Uncordon node n.",
     ),
     Situation(
+        "a maximum that keeps three machines away",
+        POD,
+        pending(*(a_pod(f"web-{number}", "3") for number in range(3)), groups=[a_group(maxSize=0)]),
+        Skip.MAX_SIZE,
+        "group g",
+        cause="needs a machine of group g, which is at its maximum size of 0",
+        advice="Raise the maximum size of group g to 3.",
+    ),
+    Situation(
         "a maximum, and a misspelt pool",
         POD,
         pending(

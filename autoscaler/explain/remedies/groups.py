@@ -32,8 +32,8 @@ _BY_FIGURES = ("least-waste", "most-pods", "least-nodes")
 MAX_NODES = "max-nodes-total"
 
 
-def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
-    """Return what would let a group grow that was not considered."""
+def held_group(skipped: Skipped, ended: ExplainedPass, wanted: int = 1) -> Remedy:
+    """Return what would let a group grow that was not considered; a maximum, by so many nodes as are `wanted`."""
     group, reason = ended.view.groups.by_id[skipped.group], skipped.reason
     named = f"group {group.id}"
     match reason:
@@ -42,7 +42,7 @@ def held_group(skipped: Skipped, ended: ExplainedPass) -> Remedy:
         case Skip.MAX_SIZE:
             target = ended.registry.targets.get(group.id, group.target_size)
             cause = f"needs a machine of {named}, which is at its maximum size of {group.max_size}"
-            return by_change(reason, _of(group.id), ResizeGroup(group=group.id, max=target + 1), cause)
+            return by_change(reason, _of(group.id), ResizeGroup(group=group.id, max=target + wanted), cause)
         case Skip.LIMIT:
             return _limited(group, ended)
         case Skip.ATOMIC_LIMIT:

@@ -160,7 +160,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
     """Return all that must change for a group to grow for the pod; None where that cannot be told."""
     ended.check()
     placer, template = ended.simulated, ended.report.templates.get(group_id)
-    first = None if skipped is None else held_group(skipped, ended)
+    first = None if skipped is None else held_group(skipped, ended, _nodes_for_all_like(pod, template, ended))
     if template is None or (first is not None and not first.changes):
         return first
     with placer.trial.fork():
@@ -178,6 +178,16 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
     if first is None:
         return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, spot, another), changes, cause)
     return first if not changes else _held_besides(first, changes, pod)
+
+
+def _nodes_for_all_like(pod: Pod, template: Template | None, ended: ExplainedPass) -> int:
+    """Return how many nodes of a group all pods of the pod's class need that are still without one; at least 1."""
+    plan = ended.report.scale_up.plan
+    waiting = () if plan is None else (*plan.remaining, *plan.awaiting)
+    pods = [other for other in waiting if other.cls is pod.cls]
+    if template is None or not pods:
+        return 1
+    return max(1, estimate(ended.simulated, template, pod_groups(pods), len(pods), topology_fallback=True).nodes)
 
 
 def _held_besides(first: Remedy, changes: Sequence[AnyChange], pod: Pod) -> Remedy:
@@ -230,7 +240,8 @@ def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended:
             msgspec.structs.replace(template.node, labels={**template.node.labels, **labels}), pod, ended
         ):
             change = AddGroup(like=group_id, labels=labels)
-            return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), sentence(change.told()), [change], cause)
+            text, culprit = sentence(change.told()), (CulpritKind.POD, pod.key)
+            return remedy(reasons[0].reason, culprit, text, [change], cause)
     return None
 
 
