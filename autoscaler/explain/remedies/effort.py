@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.explain.remedies import changes as c
 from autoscaler.explain.remedies.remedy import Remedy
+from autoscaler.objects import quantity
 from autoscaler.objects.node import ZONES
 
 _MOST = 4
@@ -48,7 +49,7 @@ def _effort(change: c.AnyChange) -> int:
 def shortlist(remedies: Iterator[Remedy]) -> list[Remedy]:
     """Return the first few remedies, those that name a change before those that do not.
 
-    One that takes all that an earlier one takes, and perhaps more, is left out.
+    One that takes all that an earlier one takes, and leaves no more of any request, is left out.
     """
     different: list[Remedy] = []
     for option in remedies:
@@ -60,7 +61,16 @@ def shortlist(remedies: Iterator[Remedy]) -> list[Remedy]:
 def _includes(option: Remedy, other: Remedy) -> bool:
     if not option.changes or not other.changes:
         return option.changes == other.changes
-    return _subjects(other.changes) <= _subjects(option.changes)
+    if not _subjects(other.changes) <= _subjects(option.changes):
+        return False
+    left, left_by_other = _left(option.changes), _left(other.changes)
+    return all(left[limited] <= amount for limited, amount in left_by_other.items())
+
+
+def _left(changes: Collection[c.AnyChange]) -> Mapping[tuple[str, str], int]:
+    """Return what is left of requests, by pod and resource."""
+    limits = [change for change in changes if isinstance(change, c.LimitRequest)]
+    return {(limit.pod, limit.resource): quantity.amount(limit.resource, limit.at_most) for limit in limits}
 
 
 def _subjects(changes: Collection[c.AnyChange]) -> set[tuple[str, ...]]:

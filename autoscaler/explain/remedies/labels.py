@@ -180,14 +180,16 @@ def _corrected(one: Requirement, changes: Collection[SelectLabel]) -> Requiremen
 
 
 def unlike(spot: Spot) -> str:
-    """Return which label the pod asks for that the node does not have, and what exists; empty where none is named."""
+    """Return which label the pod asks for that the node does not have, and what exists."""
     labels = spot.node.labels
     missing = [wanted for wanted in wanted_labels(spot.cls) if labels.get(wanted.key) not in wanted.values]
     for wanted in missing:
         known = values_of(wanted.key, spot.ended)
         if set(wanted.values).isdisjoint(known):
             return _unknown(wanted, known, spot.ended)
-    return f"wants {missing[0]}, which {spot.place} does not have" if missing else ""
+    if missing:
+        return f"wants {missing[0]}, which {spot.place} does not have"
+    return f"has a required node affinity that does not match {spot.place}"
 
 
 def _unknown(wanted: WantedLabel, known: tuple[str, ...], ended: ExplainedPass) -> str:
