@@ -107,6 +107,7 @@ MEANINGS: Mapping[str, str] = {
     "status_map.not_written": "The status ConfigMap could not be written.",
     "status_map.written_again": "The status ConfigMap could be written again, after so many failures.",
     "status_map.not_removed": "The status ConfigMap could not be deleted at the end.",
+    "advice.failed": "The advice about pending pods has met an unexpected error; the stack follows, and passes go on.",
     "explain.failed": "An explanation has met an unexpected error; the stack follows, and passes go on.",
     "recorder.not_written": "A recording could not be written to its directory.",
     "recorder.crashed": "A recording has met an unexpected error; the stack follows.",

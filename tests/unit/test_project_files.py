@@ -114,16 +114,27 @@ def options_of_subcommands() -> frozenset[str]:
     return frozenset(found)
 
 
-def test_the_plan_in_the_readme_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:
-    command = next(words for words in shell_lines(ROOT / "README.md") if words[:1] == [".venv/bin/autoscaler"])
-    shown = re.search(r"```text\n(pending-pods.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert shown is not None
+def examples(page: Path) -> list[tuple[str, str]]:
+    """Return the commands on scenarios that stand alone in a block, with the output that the next block shows."""
+    block = r"```sh\n(?:\.venv/bin/)?autoscaler ((?:plan|explain) --scenario [^\n]*)\n```\n+```text\n(.*?)```"
+    return re.findall(block, page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [pytest.param(*example, id=f"{name_of(page)}: {example[0]}") for page in PAGES for example in examples(page)],
+)
+def test_pages_show_what_commands_print(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "100")
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        assert main(command[1:]) == 0
-    assert printed.getvalue().strip() == shown[1].strip()
+        assert main(shlex.split(command)) == 0
+    assert [line.rstrip() for line in printed.getvalue().strip().splitlines()] == shown.strip().splitlines()
+
+
+def test_the_readme_shows_a_plan() -> None:
+    assert [command.split()[0] for command, _ in examples(ROOT / "README.md")] == ["plan"]
 
 
 def lines_of(recording: str) -> int:
@@ -138,6 +149,17 @@ def test_the_compatibility_page_counts_what_is_recorded() -> None:
     }
     page = (ROOT / "docs" / "compatibility.md").read_text()
     assert {name: int(count) for count, name in re.findall(r"(\d+) (recorded \w+)", page)} == counts
+
+
+def test_the_manifests_and_the_chart_ask_for_what_the_page_on_sizing_says() -> None:
+    row = re.search(
+        r"^\| up to [\d,]+ \| (\S+) \| (\S+) \| (\S+) \|$", (ROOT / "docs/sizing.md").read_text(), re.MULTILINE
+    )
+    assert row is not None
+    wanted = {"requests": {"cpu": row[1], "memory": row[2]}, "limits": {"memory": row[3]}}
+    deployment = yaml.safe_load((ROOT / "manifests/base/deployment.yaml").read_text())
+    assert deployment["spec"]["template"]["spec"]["containers"][0]["resources"] == wanted
+    assert yaml.safe_load((ROOT / "charts/node-autoscaler/values.yaml").read_text())["resources"] == wanted
 
 
 def test_every_layer_is_in_the_floor_plan() -> None:
