@@ -84,6 +84,7 @@ docs: $(RUNNING)  ## write the pages that are generated from the code
 	$(BIN)/python -c 'from autoscaler.observe.reason_table import markdown; print(markdown(), end="")' > docs/reasons.md
 	$(BIN)/python -m tests.chart_readme
 	$(BIN)/python -m tests.log_events > docs/log-events.md
+	$(BIN)/python -m tests.shown_examples
 
 lock:  ## pin in requirements/ what setup.cfg asks for; ARGS=--upgrade takes the newest versions
 	@$(PYTHON) -m venv $(LOCK_VENV)

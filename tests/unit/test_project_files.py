@@ -2,10 +2,8 @@
 
 import ast
 import configparser
-import contextlib
 import functools
 import gzip
-import io
 import os
 import re
 import shlex
@@ -22,8 +20,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from autoscaler.cli.main import main
 from autoscaler.cli.subcommands import SUBCOMMANDS
+from tests import shown_examples
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "charts").rglob("*.md")])
@@ -114,27 +112,14 @@ def options_of_subcommands() -> frozenset[str]:
     return frozenset(found)
 
 
-def examples(page: Path) -> list[tuple[str, str]]:
-    """Return the commands on scenarios that stand alone in a block, with the output that the next block shows."""
-    block = r"```sh\n(?:\.venv/bin/)?autoscaler ((?:plan|explain) --scenario [^\n]*)\n```\n+```text\n(.*?)```"
-    return re.findall(block, page.read_text(), re.DOTALL)
+@pytest.mark.parametrize("page", shown_examples.pages(), ids=name_of)
+def test_pages_show_what_commands_print(page: Path) -> None:
+    assert page.read_text() == shown_examples.refreshed(page), "run: make docs"
 
 
-@pytest.mark.parametrize(
-    ("command", "shown"),
-    [pytest.param(*example, id=f"{name_of(page)}: {example[0]}") for page in PAGES for example in examples(page)],
-)
-def test_pages_show_what_commands_print(command: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("COLUMNS", "100")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        assert main(shlex.split(command)) == 0
-    assert [line.rstrip() for line in printed.getvalue().strip().splitlines()] == shown.strip().splitlines()
-
-
-def test_the_readme_shows_a_plan() -> None:
-    assert [command.split()[0] for command, _ in examples(ROOT / "README.md")] == ["plan"]
+def test_the_examples_are_found() -> None:
+    assert len(shown_examples.shown(ROOT / "README.md")) == 1
+    assert len(shown_examples.shown(ROOT / "docs" / "faq.md")) == 4
 
 
 def lines_of(recording: str) -> int:
