@@ -21,7 +21,7 @@ from autoscaler.observe.status import Headline, PassStatus, ProcessStatus, Statu
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
 _LONGEST_TITLE = 60
 _FIRST = "Needs a person"
-_BESIDE = ("On its way", "Decisions", "Capacity", "Node groups")
+_BESIDE = ("On its way", "Decisions", "Capacity")
 """Sections of which wide screens show two beside each other."""
 
 Sections = Sequence[tuple[str, Html]]

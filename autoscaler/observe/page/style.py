@@ -91,7 +91,7 @@ header+nav{margin-bottom:.75rem}
 nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.3rem 0;list-style:none}
 @media (min-width:96rem){body{max-width:118rem}.pair{display:grid;gap:0 1rem;align-items:start;
 grid-template-columns:minmax(0,1fr) minmax(0,1fr)}.pair>section{grid-column:1}
-.pair>[aria-labelledby=decisions]{grid-column:2;grid-row:1/span 4}}
+.pair>[aria-labelledby=decisions]{grid-column:2;grid-row:1/span 3}}
 @media (max-width:44rem){body{padding:.75rem .6rem 1.5rem}section{padding:.75rem .7rem}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,caption{display:block;width:100%}
