@@ -197,7 +197,7 @@ def _nodes(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     )
     yield Table(
         ("MACHINE", "GROUP"),
-        [(delete.id, delete.group) for delete in run_.cloud_deletes if delete.node not in gone],
+        [(delete.id, delete.group) for delete in run_.reasons.other_deletes],
         "Machines deleted",
     )
     yield Table(

@@ -46,8 +46,6 @@ class CloudDelete(AnswerPart, frozen=True, kw_only=True):
 
     group: str
     id: str
-    node: str
-    """Its node; the id where it has none."""
 
 
 class NotHelped(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -172,6 +170,8 @@ class Reasons(AnswerPart, frozen=True, kw_only=True):
     held: list[HeldPods] = []
     skipped_groups: list[Skipped] = []
     unneeded: list[UnneededNode] = []
+    other_deletes: list[CloudDelete] = []
+    """Machines whose deletion reached the cloud, without those of the nodes that the run removes."""
 
 
 class RunAnswer(AnswerPart, frozen=True, kw_only=True):

@@ -101,13 +101,14 @@ def _replacement(replacement: Replacement) -> ReplacementAnswer:
     )
 
 
-def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
-    """Return the deletions among calls that took effect."""
+def deletes_in(calls: Iterable[CloudCall], but_for: Collection[str] = ()) -> list[CloudDelete]:
+    """Return the deletions among calls that took effect, without those of the nodes named."""
     deletes = [
-        CloudDelete(group=call.group, id=node.provider_id, node=node.name)
+        CloudDelete(group=call.group, id=node.provider_id)
         for call in calls
         if call.verb is CloudVerb.DELETE and call.delta < 0
         for node in call.nodes
+        if node.name not in but_for
     ]
     return sorted(deletes, key=lambda delete: (delete.group, delete.id))
 

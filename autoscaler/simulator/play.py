@@ -127,7 +127,10 @@ def _play(
             # What a run started may reach the cloud after its pass has ended.
             _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
             answer = run_answer(run, ended, calls, world.target_sizes())
-            answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
+            calls = world.calls_of(run)
+            leaving = {removal.node for removal in (*answer.deleted_empty, *answer.deleted_drain)}
+            reasons = replace(answer.reasons, other_deletes=deletes_in(calls, but_for=leaving))
+            answers.append(replace(answer, cloud_deletes=deletes_in(calls), reasons=reasons))
         world.finish()
     return PlanAnswer(name=scenario.name, runs=answers)
 
