@@ -132,6 +132,11 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """
     pods: Sequence[Mapping[str, Any]] = ()
     """v1.Pod objects that come with every node (static pods), as plain JSON data."""
+    attach_limits: Mapping[str, int] = {}
+    """How many volumes of a CSI driver a new node can attach, by driver.
+
+    The autoscaler prefers the limits that nodes of the group report.
+    """
 
 
 class NodeRef(msgspec.Struct, frozen=True):

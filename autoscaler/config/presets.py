@@ -25,4 +25,5 @@ def defaults_of(version: Compatibility) -> dict[str, Any]:
         "node-deletion-candidate-ttl": 0.0,
         "cordon-node-before-terminating": False,
         "enable-dynamic-resource-allocation": False,
+        "enable-csi-node-aware-scheduling": False,
     }

@@ -283,10 +283,10 @@ class Features(msgspec.Struct, frozen=True):
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
-        "Take the volume limits of new nodes into account.",
-        Support.ACCEPTED,
-        "Limits of existing nodes always count; new nodes are assumed to have none.",
-    ] = False
+        "Take into account how many volumes new nodes can attach, by CSI driver: as many as the CSINode of a node of "
+        "their group says, or the cloud.",
+        "On by default. Limits of existing nodes always count.",
+    ] = True
     enable_inter_pod_affinity_hostname_fast_path: Annotated[
         Switch, "Faster affinity to single nodes.", Support.NOT_APPLICABLE, "Affinity to single nodes is always fast."
     ] = False

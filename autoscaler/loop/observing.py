@@ -63,7 +63,8 @@ class Observing:
             stage = replace(stage, memory=without_timers(stage.memory))
             empty = next_stage(stage, EmptyCluster, view=view, silent_s=silent_s)
             return Ended(stage=empty, end=PassEnd.EMPTY_CLUSTER)
-        made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner)
+        limits = config.features.enable_csi_node_aware_scheduling
+        made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner, limits)
         templates, cache = choose_templates(view, readings, stage.memory.templates, made_by, now)
         registry = update(
             stage.memory.registry,

@@ -178,3 +178,9 @@ class CsiNode(Resource, frozen=True):
     """A CSINode; its name is the node's."""
 
     spec: CsiNodeSpec = CsiNodeSpec()
+
+    @property
+    def attach_limits(self) -> dict[str, int]:
+        """How many volumes the node can attach, by driver; drivers without a limit are left out."""
+        rooms = ((driver.name, driver.allocatable) for driver in self.spec.drivers)
+        return {name: room.count for name, room in rooms if room is not None and room.count is not None}

@@ -119,6 +119,8 @@ class TemplateTerms(msgspec.Struct, frozen=True):
     health: HealthOptions
     rules: Rules
     interner: PodInterner
+    attach_limits: bool = True
+    """Whether new nodes have limits of volumes."""
 
 
 def choose_templates(
@@ -277,10 +279,12 @@ class _Maker(msgspec.Struct, frozen=True):
         node, pods = self.view.nodes[position], self.view.pods[position]
         seen_s = self.now.mono
         incomplete = source is TemplateSource.INCOMPLETE_NODE
-        if before is not None and self.same_daemons and before.example is node and before.example_pods is pods:
+        limits = self._attach_limits(group.template, node)
+        unchanged = before is not None and before.example is node and before.example_pods is pods
+        if before is not None and unchanged and self.same_daemons and before.template.attach_limits == limits:
             template = before.template
         else:
-            template = self._made(group.id, node, pods, all_daemons=self.terms.options.force_ds)
+            template = self._made(group.id, node, pods, limits, all_daemons=self.terms.options.force_ds)
             template = _same_if_equal(template, before)
         return CachedTemplate(
             template=template,
@@ -299,11 +303,21 @@ class _Maker(msgspec.Struct, frozen=True):
         if before is not None and self.same_daemons and before.cloud == cloud:
             return before
         pods = tuple(self.terms.interner.decoder().one(pod) for pod in cloud.pods)
-        template = self._made(group_id, _described(cloud), pods, all_daemons=True)
+        template = self._made(group_id, _described(cloud), pods, self._attach_limits(cloud), all_daemons=True)
         template = _same_if_equal(template, before)
         return CachedTemplate(template=template, source=TemplateSource.PROVIDER, seen_s=self.now.mono, cloud=cloud)
 
-    def _made(self, group_id: str, example: Node, pods: tuple[Pod, ...], *, all_daemons: bool) -> Template:
+    def _attach_limits(self, cloud: NodeTemplate | None, example: Node | None = None) -> dict[str, int]:
+        """Return how many volumes a new node can attach: what the example reports, else what the cloud says."""
+        if not self.terms.attach_limits:
+            return {}
+        reported = None if example is None else self.view.related.csi_nodes.get(example.name)
+        told = {} if cloud is None else cloud.attach_limits
+        return {**told, **({} if reported is None else reported.attach_limits)}
+
+    def _made(
+        self, group_id: str, example: Node, pods: tuple[Pod, ...], limits: Mapping[str, int], *, all_daemons: bool
+    ) -> Template:
         name, suffix = template_name(group_id), suffix_of(group_id)
         node = fresh_node(
             example,
@@ -321,7 +335,7 @@ class _Maker(msgspec.Struct, frozen=True):
             for daemon in self.daemons
             if (all_daemons or daemon.critical) and daemon.uid not in running and daemon_belongs(daemon.cls, node)
         ]
-        return Template(node, (*kept, *added))
+        return Template(node, (*kept, *added), attach_limits=limits)
 
 
 def _same_if_equal(template: Template, before: CachedTemplate | None) -> Template:

@@ -94,6 +94,7 @@ def _template(template: NodeTemplate) -> Plain:
         "taints": template.taints,
         "capacity": dict(template.capacity),
         "allocatable": dict(template.allocatable),
+        **({"attachLimits": dict(template.attach_limits)} if template.attach_limits else {}),
         **({"zones": {zone: dict(labels) for zone, labels in template.zones.items()}} if template.zones else {}),
     }
 

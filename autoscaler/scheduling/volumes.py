@@ -1,7 +1,7 @@
 """Volumes: the nodes that a pod's claims, disks and attach limits allow.
 
 Source: the scheduler's plug-ins VolumeRestrictions, NodeVolumeLimits, VolumeBinding and VolumeZone. A node that does
-not exist yet has no CSINode, so no attach limit holds for it.
+not exist yet has no CSINode; the attach limits of its template hold for it.
 """
 
 from collections import Counter
@@ -100,6 +100,7 @@ class Attachments:
         self._attached: dict[str, Positions] = {}
         self._users: dict[Handle, dict[int, int]] = {}
         self._limits: dict[str, Positions] = {}
+        self._template_limits: dict[str, list[int]] = {}
         view = trial.view
         claiming = np.array([bool(cls.claims) for cls in view.classes], dtype=np.bool_)
         chosen = claiming[view.pod_classes] if len(claiming) else claiming
@@ -131,46 +132,55 @@ class Attachments:
         return bool(self.handles(cls) or self.own(cls))
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        """Follow a placement; see `overlay.Watcher`. Added nodes have no limit, so nothing is counted there."""
+        """Follow a placement; see `overlay.Watcher`."""
         for handle in self.handles(cls):
             users = self._users.setdefault(handle, {})
             attached = self.attached(handle[0])
             for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
-                if position >= self._trial.base:
-                    continue
                 before = users.get(position, 0)
                 users[position] = before + count
                 attached[position] += (before + count > 0) - (before > 0)
-        known = positions < self._trial.base
         for driver, volumes in self.own(cls).items():
-            self.attached(driver)[positions[known]] += volumes * counts[known]
+            self.attached(driver)[positions] += volumes * counts
 
     def attached(self, driver: str) -> Positions:
-        """Return how many different volumes of a driver each of the view's nodes has."""
-        return self._attached.setdefault(driver, np.zeros(self._trial.base, dtype=np.int64))
+        """Return how many different volumes of a driver each node has; there may be zeros beyond the last node."""
+        known = self._attached.get(driver)
+        if known is None or len(known) < self._trial.count:
+            grown = np.zeros(self._trial.count + self._trial.count // 2, dtype=np.int64)
+            if known is not None:
+                grown[: len(known)] = known
+            known = self._attached[driver] = grown
+        return known
 
-    def attached_of(self, handles: frozenset[Handle]) -> Positions:
-        """Return how many of these volumes each of the view's nodes has."""
-        counts = np.zeros(self._trial.base, dtype=np.int64)
+    def attached_of(self, handles: frozenset[Handle], window: slice) -> Positions:
+        """Return how many of these volumes each node of the window has."""
+        counts = np.zeros(window.stop - window.start, dtype=np.int64)
         for handle in handles:
             for position, pods in self._users.get(handle, {}).items():
-                counts[position] += pods > 0
+                if window.start <= position < window.stop:
+                    counts[position - window.start] += pods > 0
         return counts
 
-    def limits(self, driver: str) -> Positions:
-        """Return how many volumes of a driver each of the view's nodes can attach."""
+    def limits(self, driver: str, window: slice) -> Positions:
+        """Return how many volumes of a driver each node of the window can attach."""
+        trial, csi_nodes = self._trial, self._related.csi_nodes
         known = self._limits.get(driver)
         if known is None:
-            csi_nodes = self._related.csi_nodes
-            known = np.full(self._trial.base, UNBOUNDED, dtype=np.int64)
-            for position, node in enumerate(self._trial.view.nodes):
-                csi = csi_nodes.get(node.name)
-                for installed in () if csi is None else csi.spec.drivers:
-                    room = installed.allocatable
-                    if installed.name == driver and room is not None and room.count is not None:
-                        known[position] = room.count
-            self._limits[driver] = known
-        return known
+            known = self._limits[driver] = np.full(trial.base, UNBOUNDED, dtype=np.int64)
+            for position, node in enumerate(trial.view.nodes if csi_nodes else ()):
+                if (csi_node := csi_nodes.get(node.name)) is not None:
+                    known[position] = _limit(csi_node.attach_limits, driver)
+        if window.stop <= trial.base:
+            return known[window]
+        by_kind = self._template_limits.setdefault(driver, [])
+        by_kind.extend(_limit(template.attach_limits, driver) for template in trial.templates[len(by_kind) :])
+        kinds = trial.kinds[max(window.start, trial.base) : window.stop]
+        return np.concatenate([known[window.start : trial.base], np.array(by_kind, dtype=np.int64)[kinds]])
+
+
+def _limit(limits: Mapping[str, int], driver: str) -> int:
+    return max(0, min(limits.get(driver, UNBOUNDED), UNBOUNDED))
 
 
 def _handle(key: str, related: Related) -> Handle | None:
@@ -188,8 +198,7 @@ def _handle(key: str, related: Related) -> Handle | None:
 class LimitGuard:
     """Keeps a class off nodes that cannot attach all its volumes. Source: NodeVolumeLimits."""
 
-    def __init__(self, cls: PodClass, trial: Trial, attachments: Attachments) -> None:
-        self._trial = trial
+    def __init__(self, cls: PodClass, attachments: Attachments) -> None:
         self._attachments = attachments
         by_driver: dict[str, set[Handle]] = {}
         for handle in sorted(attachments.handles(cls)):
@@ -200,18 +209,19 @@ class LimitGuard:
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
-        mask = np.ones(window.stop - window.start, dtype=np.bool_)
-        known = slice(window.start, min(window.stop, self._trial.base))
-        size = max(0, known.stop - known.start)
-        for driver in self._drivers if size else ():
-            mask[:size] &= self._room(driver)[known] > 0
-        return mask
+        return self._room(window) > 0
 
-    def _room(self, driver: str) -> Positions:
-        """Return for how many pods of the class each of the view's nodes can attach the volumes of a driver."""
+    def _room(self, window: slice) -> Positions:
+        """Return for how many pods of the class each node of the window can attach the volumes."""
+        room = np.full(window.stop - window.start, UNBOUNDED, dtype=np.int64)
+        for driver in self._drivers:
+            np.minimum(room, self._room_of(driver, window), out=room)
+        return room
+
+    def _room_of(self, driver: str, window: slice) -> Positions:
         mine, own = self._shared.get(driver, frozenset()), self._own[driver]
-        new = len(mine) - self._attachments.attached_of(mine)
-        free = self._attachments.limits(driver) - self._attachments.attached(driver) - new
+        new = len(mine) - self._attachments.attached_of(mine, window)
+        free = self._attachments.limits(driver, window) - self._attachments.attached(driver)[window] - new
         room: Positions = np.maximum(free, 0) // own if own else np.where((new == 0) | (free >= 0), UNBOUNDED, 0)
         return room
 
@@ -221,18 +231,14 @@ class LimitGuard:
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: as many as find room for volumes of their own; all share the other ones."""
-        present = np.full(window.stop - window.start, UNBOUNDED, dtype=np.int64)
-        known = slice(window.start, min(window.stop, self._trial.base))
-        for driver in self._drivers if known.stop > known.start else ():
-            room = present[: known.stop - known.start]
-            np.minimum(room, self._room(driver)[known], out=room)
-        return Bound(present, UNBOUNDED)
+        return Bound(self._room(window), int(self._room(slice(fresh, fresh + 1))[0]))
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
-        for driver in self._drivers if position < self._trial.base else ():
-            if not self._room(driver)[position]:
-                limit = int(self._attachments.limits(driver)[position])
+        here = slice(position, position + 1)
+        for driver in self._drivers:
+            if not self._room_of(driver, here)[0]:
+                limit = int(self._attachments.limits(driver, here)[0])
                 detail = f"driver {driver} attaches at most {limit} volumes here"
                 return Rejection(NoFit.VOLUME_LIMITS, "node(s) exceed max volume count", detail)
         return None
@@ -248,7 +254,7 @@ def volume_guards(
     if not cls.claims:
         return
     if profile.asks(NoFit.VOLUME_LIMITS):
-        yield LimitGuard(cls, trial, attachments())
+        yield LimitGuard(cls, attachments())
     if profile.asks(NoFit.VOLUME_BINDING):
         yield ReachGuard(trial, binding_demands(cls, trial.view.related))
     if profile.asks(NoFit.VOLUME_ZONE):

@@ -48,6 +48,8 @@ class Template(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...] = ()
     zones: "Zones | None" = None
     """The zones of the group's new nodes; None if all are in the zone of `node`."""
+    attach_limits: Mapping[str, int] = {}
+    """How many volumes of a CSI driver the node can attach, by driver; drivers without an entry have no limit."""
 
     def copies(self, start: int, count: int) -> list["Template"]:
         """Return the next `count` nodes of the group, after `start` others have been added."""

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from cloudprovider.interface import GroupSettings, TaintSpec
+from cloudprovider.number import parse_count
 from cloudprovider.options import read_options
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
 
 _NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
-_LABEL, _TAINT, _RESOURCE, _OPTION = (
-    f"{_NODE_TEMPLATE}{kind}/" for kind in ("label", "taint", "resources", "autoscaling-options")
+_LABEL, _TAINT, _RESOURCE, _OPTION, _DRIVER = (
+    f"{_NODE_TEMPLATE}{kind}/" for kind in ("label", "taint", "resources", "autoscaling-options", "csi-driver")
 )
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
@@ -36,6 +37,12 @@ def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in _under(_RESOURCE, tags) if _is_amount(text)}
 
 
+def attach_limits_of(tags: Mapping[str, str]) -> dict[str, int]:
+    """Return the valid limits of `.../node-template/csi-driver/<driver>`: how many volumes a node can attach."""
+    counts = ((driver, parse_count(text)) for driver, text in _under(_DRIVER, tags))
+    return {driver: count for driver, count in counts if count is not None}
+
+
 def settings_of(tags: Mapping[str, str]) -> GroupSettings:
     """Return the overrides of `.../node-template/autoscaling-options/<key>`. Invalid values are ignored."""
     return read_options(dict(_under(_OPTION, tags)), _OPTION, Problems())
@@ -43,9 +50,9 @@ def settings_of(tags: Mapping[str, str]) -> GroupSettings:
 
 def unusable(tags: Mapping[str, str]) -> Iterator[str]:
     """Yield the tags with our prefix whose values are invalid and have no effect."""
-    labels, resources = labels_of(tags), resources_of(tags)
+    labels, resources, limits = labels_of(tags), resources_of(tags), attach_limits_of(tags)
     tainted = {taint.key for taint in taints_of(tags)}
-    for prefix, used in ((_LABEL, labels), (_TAINT, tainted), (_RESOURCE, resources)):
+    for prefix, used in ((_LABEL, labels), (_TAINT, tainted), (_RESOURCE, resources), (_DRIVER, limits)):
         yield from (f"{prefix}{key}={value}" for key, value in _under(prefix, tags) if key not in used)
     for key, value in _under(_OPTION, tags):
         if settings_of({_OPTION + key: value}) == GroupSettings():

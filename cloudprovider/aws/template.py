@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cloudprovider.aws.asg import Asg
 from cloudprovider.aws.machine_types import Shape
 from cloudprovider.aws.nodegroups import Nodegroup
-from cloudprovider.aws.tags import labels_of, resources_of, taints_of
+from cloudprovider.aws.tags import attach_limits_of, labels_of, resources_of, taints_of
 from cloudprovider.interface import NodeTemplate, ProviderError, TaintSpec
 from cloudprovider.kube_proxy import kube_proxy
 from cloudprovider.prices import INSTANCE_TYPE
@@ -31,6 +31,7 @@ def template_of(asg: Asg, shape: Shape | None, nodegroup: Nodegroup | None, regi
         allocatable=capacity,
         pods=(kube_proxy(asg.name),),
         zones={zone: _zone_labels(zone) for zone in asg.zones},
+        attach_limits={**attach_limits_of(asg.tags), **attach_limits_of(nodegroup.tags)},
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from cloudprovider.interface import GroupSettings, TaintSpec
+from cloudprovider.number import parse_count
 from cloudprovider.options import read_options
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
@@ -35,6 +36,12 @@ def taints_of(tags: Mapping[str, str]) -> Sequence[TaintSpec]:
 def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
     """Return amounts of resources, which override those of the machine size."""
     return {name: value for name, value in _named(tags, "resources_") if _is_amount(value)}
+
+
+def attach_limits_of(tags: Mapping[str, str]) -> dict[str, int]:
+    """Return how many volumes a new node can attach, by CSI driver. Invalid numbers are left out."""
+    counts = ((driver, parse_count(text)) for driver, text in _named(tags, "csi-driver_"))
+    return {driver: count for driver, count in counts if count is not None}
 
 
 def settings_of(tags: Mapping[str, str]) -> GroupSettings:

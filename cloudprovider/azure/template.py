@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cloudprovider.azure.resources import Disk, Profile, ScaleSet
 from cloudprovider.azure.sizes import Size, Sizes
-from cloudprovider.azure.tags import is_label_value, labels_of, pool_of, resources_of, taints_of
+from cloudprovider.azure.tags import attach_limits_of, is_label_value, labels_of, pool_of, resources_of, taints_of
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.quantity import parse_quantity
 
@@ -49,6 +49,7 @@ class Templates:
             capacity=capacity,
             allocatable=allocatable,
             zones={zone: _zone_labels(zone) for zone in _zones(scale_set)},
+            attach_limits=attach_limits_of(tags),
         )
 
 

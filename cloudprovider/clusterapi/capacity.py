@@ -71,6 +71,7 @@ class Describer(msgspec.Struct, frozen=True):
             taints=tuple(_taints(scalable, problems)),
             capacity=capacity,
             allocatable=capacity,
+            attach_limits=_attach_limits(scalable, problems),
         )
 
     def _labels(self, scalable: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
@@ -160,6 +161,19 @@ def _taints(scalable: Scalable, problems: Problems) -> Iterator[TaintSpec]:
         else:
             problems.add(scalable.id, f"annotation {CAPACITY}/taints: {term!r} is not of the form key=value:Effect")
     yield from taints.values()
+
+
+def _attach_limits(scalable: Scalable, problems: Problems) -> dict[str, int]:
+    """Return the volumes that a node can attach by CSI driver, from `driver=limit` terms. 0 means no limit."""
+    limits: dict[str, int] = {}
+    for term in _terms(scalable, "csi-driver"):
+        driver, _, limit = term.partition("=")
+        count = parse_count(limit.strip())
+        if driver.strip() and count:
+            limits[driver.strip()] = count
+        elif not driver.strip() or count is None:
+            problems.add(scalable.id, f"annotation {CAPACITY}/csi-driver: {term!r} is not of the form driver=limit")
+    return limits
 
 
 def _terms(scalable: Scalable, key: str) -> Iterator[str]:

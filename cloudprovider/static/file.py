@@ -11,6 +11,7 @@
           taints: [{key: dedicated, value: web, effect: NoSchedule}]
           capacity: {cpu: "4", memory: 16Gi}        # pods defaults to 110
           allocatable: {cpu: 3900m, memory: 15Gi}   # defaults to capacity, and the reverse
+          attachLimits: {ebs.csi.aws.com: 25}       # volumes that a node can attach, by CSI driver
           zones: [a, b]                   # a machine comes where there are the fewest; {a: {label: value}} adds labels
         templatePods: []                  # v1.Pods that come with every node
         nodeNames: [web-a, web-b]         # these nodes belong to the group,

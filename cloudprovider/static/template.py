@@ -9,7 +9,7 @@ import msgspec
 from cloudprovider.interface import GroupSettings, NodeTemplate, TaintSpec
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
-from cloudprovider.structure import Lenient, Quantity, Seconds, Share, Strict, StructReader
+from cloudprovider.structure import Count, Lenient, Quantity, Seconds, Share, Strict, StructReader
 
 _NODE_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _PODS = "110"
@@ -44,6 +44,7 @@ class _Metadata(Lenient, frozen=True, kw_only=True):
 class _Spec(Lenient, frozen=True, kw_only=True):
     taints: list[_Taint] = []
     zones: Any = None
+    attach_limits: dict[str, Count] = {}
 
 
 class _Status(Lenient, frozen=True, kw_only=True):
@@ -59,6 +60,8 @@ class _Template(Strict, frozen=True, kw_only=True):
     taints: list[_StrictTaint] = []
     zones: Any = None
     """Names, or by name the labels of nodes there."""
+    attach_limits: dict[str, Count] = {}
+    """Volumes that a node can attach, by CSI driver."""
     capacity: dict[str, Quantity] | None = None
     allocatable: dict[str, Quantity] | None = None
 
@@ -112,6 +115,7 @@ def decode_template(
         allocatable=allocatable,
         pods=tuple(pods),
         zones=_zones(fields.get("zones"), f"{path}.zones", reader),
+        attach_limits=fields.get("attach_limits", {}),
     )
 
 

@@ -258,7 +258,9 @@ class Dice:
         daemons = [self.replica(f"daemon-{number}", plain=self.maybe(0.5)) for number in range(2)]
         picked = [tuple(daemons[: self.random.randrange(3)]) for _ in range(2)]
         nodes = [self.node("t0"), a_node("t1", cpu="4", memory="8Gi", zone="c", labels={RACK: "r3", "disk": "ssd"})]
-        return tuple(Template(node, pods) for node, pods in zip(nodes, picked, strict=True))
+        limits = [{"disk": self.random.randint(0, 3)} if self.maybe(0.5) else {} for _ in range(2)]
+        made = zip(nodes, picked, limits, strict=True)
+        return tuple(Template(node, pods, attach_limits=limit) for node, pods, limit in made)
 
 
 def related(dice: Dice, nodes: Sequence[Node]) -> Related:
@@ -319,5 +321,5 @@ def add_to_both(trial: Trial, twin: SlowCluster, template: Template, count: int)
     """Add copies of a template to a trial and to its twin."""
     new = trial.add(template, count)
     for position in new:
-        twin.add(trial.node(position), [pod.cls for pod in template.pods])
+        twin.add(trial.node(position), template)
     return new

@@ -58,7 +58,8 @@ def cheapest(
                     continue
                 name = f"new-{len(bought)}"
                 labels = {**ware.template.node.labels, HOSTNAME: name}
-                position = cluster.add(msgspec.structs.replace(ware.template.node, name=name, labels=labels), ())
+                fresh = msgspec.structs.replace(ware.template.node, name=name, labels=labels)
+                position = cluster.add(fresh, msgspec.structs.replace(ware.template, pods=()))
                 if cluster.fits(cls, position):
                     cluster.place(cls, position)
                     look((*bought, number), (*inside, _plus((0,) * len(wanted), at)), after)

@@ -56,7 +56,7 @@ class _Packing:
         node: Node = msgspec.structs.replace(
             self.template.node, name=name, labels={**self.template.node.labels, HOSTNAME: name}
         )
-        self.new.append(self.cluster.add(node, [pod.cls for pod in self.template.pods]))
+        self.new.append(self.cluster.add(node, self.template))
         return True
 
 

@@ -7,11 +7,15 @@ tallies and guards that it is held against, nor with the selectors of `objects`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from autoscaler.objects.meta import LabelSelector, Requirement
+import msgspec
+
+from autoscaler.objects.meta import LabelSelector, ObjectMeta, Requirement
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, PodAffinityTerm, SpreadConstraint
+from autoscaler.objects.storage import AttachLimit, CsiNode, CsiNodeDriver, CsiNodeSpec
 from autoscaler.snapshot.cluster import Related
+from autoscaler.snapshot.template import Template
 from tests.properties.slow_volumes import volume_objections
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -44,7 +48,13 @@ class SlowCluster:
     def lift(self, cls: PodClass, at: int, *, terminating: bool = False) -> None:
         self.placed.remove(Placed(cls, at, terminating))
 
-    def add(self, node: Node, pods: Sequence[PodClass]) -> int:
+    def add(self, node: Node, template: Template) -> int:
+        """Add a node made from a template, as if its CSINode were there already."""
+        pods = [pod.cls for pod in template.pods]
+        drivers = [CsiNodeDriver(name, node.name, AttachLimit(most)) for name, most in template.attach_limits.items()]
+        csi_node = CsiNode(ObjectMeta(name=node.name), CsiNodeSpec(drivers))
+        csi_nodes = {**self.related.csi_nodes, node.name: csi_node}
+        self.related = msgspec.structs.replace(self.related, csi_nodes=csi_nodes)
         self.nodes.append(node)
         self.placed.extend(Placed(cls, len(self.nodes) - 1) for cls in pods)
         return len(self.nodes) - 1

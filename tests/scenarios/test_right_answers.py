@@ -83,6 +83,17 @@ def test_pods_of_a_stateful_set_share_nodes_whatever_their_volumes() -> None:
     assert run.pods_remain_unschedulable == run.pods_await_evaluation == []
 
 
+def test_nodes_are_bought_by_how_many_volumes_one_can_attach() -> None:
+    document = yaml.safe_load((CASES / "stateful-set-with-volumes.yaml").read_text())
+    document["nodeGroups"][0]["template"]["status"]["allocatable"]["cpu"] = "64"
+    document["nodeGroups"][0]["template"]["spec"] = {"attachLimits": {"x": 2}}
+    (run,) = play(decode(json.dumps(document).encode(), "attach limits")).runs
+    assert {one.group: one.increase for one in run.scale_ups} == {"g": 3}
+    document["options"] = {"enable-csi-node-aware-scheduling": False}
+    (run,) = play(decode(json.dumps(document).encode(), "no attach limits")).runs
+    assert {one.group: one.increase for one in run.scale_ups} == {"g": 1}
+
+
 def test_pods_of_a_stateful_set_without_room_are_told_why_together() -> None:
     document = yaml.safe_load((CASES / "stateful-set-with-volumes.yaml").read_text())
     document["nodeGroups"][0]["template"]["status"]["allocatable"]["cpu"] = "1"

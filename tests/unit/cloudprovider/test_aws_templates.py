@@ -132,6 +132,7 @@ def test_tags_tell_labels_taints_and_resources() -> None:
         f"{TAGS}/resources/ephemeral-storage": "100G",
         f"{TAGS}/resources/pods": "29",
         f"{TAGS}/resources/cpu": "1900m",
+        f"{TAGS}/csi-driver/ebs.csi.aws.com": "25",
         "Name": "unrelated",
     }
     cloud.add_group("web", tags=tags)
@@ -139,6 +140,7 @@ def test_tags_tell_labels_taints_and_resources() -> None:
     assert amounts(template) == {**machine(2, 8), "ephemeral-storage": "100G", "pods": "29", "cpu": "1900m"}
     assert template.labels.items() >= {("pool", "web"), ("example.com/tier", ""), ("kubernetes.io/os", "windows")}
     assert set(template.taints) == {TaintSpec("dedicated", "web", "NoSchedule"), TaintSpec("bare", "", "NoExecute")}
+    assert template.attach_limits == {"ebs.csi.aws.com": 25}
 
 
 def test_tags_that_say_nothing_usable_are_ignored_and_reported_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -149,6 +151,7 @@ def test_tags_that_say_nothing_usable_are_ignored_and_reported_once(caplog: pyte
         f"{TAGS}/taint/other": "web",
         f"{TAGS}/resources/gpu": "many",
         f"{TAGS}/resources/less": "-1",
+        f"{TAGS}/csi-driver/ebs.csi.aws.com": "many",
         f"{TAGS}/autoscaling-options/scaledownunneededtime": "soon",
         f"{TAGS}/autoscaling-options/unknown": "1",
     }

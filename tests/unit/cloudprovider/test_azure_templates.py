@@ -10,7 +10,7 @@ from cloudprovider.azure import ids
 from cloudprovider.azure.machines import machine_of
 from cloudprovider.azure.resources import MachineSize, ScaleSet, VirtualMachine
 from cloudprovider.azure.sizes import Size, sizes_by_name
-from cloudprovider.azure.tags import labels_of, resources_of, settings_of, taints_of
+from cloudprovider.azure.tags import attach_limits_of, labels_of, resources_of, settings_of, taints_of
 from cloudprovider.azure.template import GPU_LABEL
 from cloudprovider.interface import ErrorClass, GroupSettings, InstanceError, NodeTemplate, State, TaintSpec
 from tests.fakes.azure import TAG, FakeScaleSet, a_size
@@ -189,6 +189,11 @@ def test_tags_become_taints() -> None:
 def test_tags_become_resources() -> None:
     tags = {f"{TAG}resources_nvidia.com_gpu": "2", f"{TAG}resources_cpu": "-1", f"{TAG}resources_memory": "much"}
     assert resources_of(tags) == {"nvidia.com/gpu": "2"}
+
+
+def test_tags_limit_the_volumes_of_a_node() -> None:
+    tags = {f"{TAG}csi-driver_disk.csi.azure.com": "8", f"{TAG}csi-driver_other": "-1"}
+    assert attach_limits_of(tags) == {"disk.csi.azure.com": 8}
 
 
 def test_tags_override_flags() -> None:

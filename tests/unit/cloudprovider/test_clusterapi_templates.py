@@ -67,6 +67,12 @@ class TestCapacity:
     def test_without_cpu_and_memory_or_with_nonsense_there_is_none(self, given: Json) -> None:
         assert world_of(given).group.template() is None
 
+    def test_limits_of_volumes_come_from_an_annotation(self, caplog: pytest.LogCaptureFixture) -> None:
+        given = {f"{capi.CAPACITY}/csi-driver": "ebs.csi.aws.com=25, none.example.com=0, bad, odd.example.com=x"}
+        assert template_of(capi.capacity() | given).attach_limits == {"ebs.csi.aws.com": 25}
+        assert "'bad' is not of the form driver=limit" in caplog.text
+        assert "'odd.example.com=x' is not of the form driver=limit" in caplog.text
+
     def test_gpus_need_both_type_and_count(self) -> None:
         assert set(template_of(capi.capacity(gpu_count="2")).capacity) == {"cpu", "memory", "pods"}
         assert set(template_of(capi.capacity(gpu_type="x/gpu")).capacity) == {"cpu", "memory", "pods"}

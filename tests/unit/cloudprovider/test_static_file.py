@@ -112,6 +112,19 @@ def test_a_template_may_name_zones(zones: object, expected: object) -> None:
     assert template.zones == expected
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param({"capacity": {"cpu": "2"}, "attachLimits": {"disk": 3}}, id="short form"),
+        pytest.param({"status": {"capacity": {"cpu": "2"}}, "spec": {"attachLimits": {"disk": 3}}}, id="node"),
+    ],
+)
+def test_a_template_may_limit_volumes(template: object) -> None:
+    found = decode_cloud(a_document(template=template)).groups[0].template
+    assert found is not None
+    assert found.attach_limits == {"disk": 3}
+
+
 def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
     assert decode_cloud(a_document(template=None)).groups[0].template is None
 

@@ -9,6 +9,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import HealthOptions, TemplateOptions
 from autoscaler.objects.node import Node, NodeCondition, Taint
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.storage import CsiNode
 from autoscaler.objects.workload import DaemonSet, plain_decoder
 from autoscaler.reasons import Lack
 from autoscaler.registry.readiness import read, ready_terms
@@ -564,3 +565,55 @@ def test_the_cache_knows_how_many_pools_of_devices_the_example_has() -> None:
 def test_a_cloud_promises_no_pools_of_devices() -> None:
     _, cache = choose(a_view([]))
     assert (source_of(cache), cache.pools) == (TemplateSource.PROVIDER, {})
+
+
+def limited(name: str, **limits: int | None) -> CsiNode:
+    drivers = [
+        {"name": driver, "nodeID": name, **({} if count is None else {"allocatable": {"count": count}})}
+        for driver, count in limits.items()
+    ]
+    return plain_decoder(CsiNode).one({"metadata": {"name": name}, "spec": {"drivers": drivers}})
+
+
+def with_csi_nodes(view: ClusterView, *csi_nodes: CsiNode) -> ClusterView:
+    related = msgspec.structs.replace(view.related, csi_nodes={one.name: one for one in csi_nodes})
+    return msgspec.structs.replace(view, related=related)
+
+
+TOLD = msgspec.structs.replace(CLOUD, attach_limits={"disk": 7, "share": 2})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "csi_node", "expected"),
+    [
+        pytest.param([], None, {"disk": 7, "share": 2}, id="what the cloud says"),
+        pytest.param(["a"], None, {"disk": 7, "share": 2}, id="what the cloud says before the node says anything"),
+        pytest.param(["a"], limited("a", disk=3, tape=1), {"disk": 3, "share": 2, "tape": 1}, id="what the node says"),
+        pytest.param(["a"], limited("a", disk=None), {"disk": 7, "share": 2}, id="a driver without a limit"),
+        pytest.param(["a"], limited("b", disk=3), {"disk": 7, "share": 2}, id="not what another node says"),
+    ],
+)
+def test_limits_of_volumes(nodes: list[str], csi_node: CsiNode | None, expected: dict[str, int]) -> None:
+    view = a_view([an_example(name) for name in nodes], cloud=TOLD)
+    template, _ = choose(with_csi_nodes(view, *([] if csi_node is None else [csi_node])))
+    assert template is not None
+    assert template.attach_limits == expected
+
+
+def test_limits_of_volumes_follow_the_node_and_outlive_it() -> None:
+    view = a_view([an_example("a")])
+    _, cache = choose(view)
+    limits = []
+    for seen in (with_csi_nodes(view, limited("a", disk=3)), with_csi_nodes(view, limited("a", disk=4)), a_view()):
+        template, cache = choose(seen, cache)
+        assert template is not None
+        limits.append(template.attach_limits)
+    assert limits == [{"disk": 3}, {"disk": 4}, {"disk": 4}]
+
+
+def test_limits_of_volumes_can_be_left_out() -> None:
+    options, rules, view = TemplateOptions(), Rules(), a_view(cloud=TOLD)
+    readings = read(view.nodes, ready_terms(options, "", rules))
+    terms = TemplateTerms(options, HealthOptions(), rules, INTERNER, attach_limits=False)
+    templates, _ = choose_templates(view, readings, TemplateCache(), terms, NOW)
+    assert templates["web"].attach_limits == {}

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from autoscaler.objects.node import HOSTNAME, REGIONS, ZONES, Node
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import Related, view_of
+from autoscaler.snapshot.merging import merged
 from autoscaler.snapshot.overlay import Trial
 from tests.builders import Json, a_node, a_pod, a_template, expression
 from tests.unit.scheduling.storage import (
@@ -160,7 +162,7 @@ def test_without_a_csi_node_nothing_limits() -> None:
     assert on([a_node("n")], related, "c", "d") == [FITS]
 
 
-def test_attach_limits_follow_the_trial_and_end_at_new_nodes() -> None:
+def test_attach_limits_follow_the_trial_and_templates_have_their_own() -> None:
     related = storage(claim("c"), claim("d"), csi_node("n", 1))
     one, two = a_pod(volumes=using("c")).cls, a_pod(volumes=using("d")).cls
     trial = Trial(view_of([a_node("n")], [], related=related))
@@ -343,3 +345,44 @@ def test_the_words_say_which_volume_is_in_the_way() -> None:
 def test_a_volume_that_names_other_nodes_by_expression() -> None:
     term = {"matchExpressions": [expression(ZONE, "NotIn", "z1")]}
     assert on(TWO, storage(claim("c", volume="v"), volume("v", terms=[term])), "c") == [ELSEWHERE, FITS]
+
+
+def test_new_nodes_attach_as_many_volumes_as_their_template_says() -> None:
+    related = storage(claim("c"), claim("d"))
+    one, two = a_pod(volumes=using("c")).cls, a_pod(volumes=using("d")).cls
+    trial = Trial(view_of([], [], related=related))
+    placer = Placer(trial)
+    limited = msgspec.structs.replace(a_template(), attach_limits={DRIVER: 1})
+    positions = [*trial.add(limited, 1), *trial.add(a_template(), 1)]
+    for position in positions:
+        placer.place(one, position)
+    assert [placer.fits(two, position) for position in positions] == [False, True]
+    assert [placer.fits(one, position) for position in positions] == [True, True]
+    (rejection,) = placer.why(two, positions[0])
+    assert (rejection.reason, rejection.detail) == (
+        NoFit.VOLUME_LIMITS,
+        f"driver {DRIVER} attaches at most 1 volumes here",
+    )
+    with trial.fork():
+        (more,) = trial.add(limited, 1)
+        placer.place(two, more)
+        assert not placer.fits(one, more)
+    (again,) = trial.add(limited, 1)
+    assert placer.fits(one, again)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 1 << 80, -1])
+def test_pods_with_a_claim_each_are_counted_against_the_limit(limit: int) -> None:
+    names = [f"c{number}" for number in range(4)]
+    pods = [a_pod(f"on-{name}", volumes=[{**using(name)[0], "name": "data"}]) for name in names]
+    view = view_of([], pods, related=storage(*map(claim, names)))
+    common = merged(view, (), PodInterner())
+    (cls,) = {pod.cls for pod in common.pending}
+    trial = Trial(common)
+    placer = Placer(trial)
+    (position,) = trial.add(msgspec.structs.replace(a_template(), attach_limits={DRIVER: limit}), 1)
+    placed = 0
+    while placed < 4 and placer.fits(cls, position):
+        placer.place(cls, position)
+        placed += 1
+    assert placed == max(0, min(4, limit))
