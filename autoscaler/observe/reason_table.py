@@ -69,8 +69,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Let that pod finish, or use another access mode.",
         ),
         NoFit.VOLUME_LIMITS: Meaning(
-            "The node already has as many volumes of the CSI driver as it can attach, or a new one can attach fewer than "
-            "the pod needs.",
+            "The node already has as many volumes of the CSI driver as it can attach, or a new one can attach fewer "
+            "than the pod needs.",
             "Spread the pods over more nodes, or use machines that can attach more volumes.",
         ),
         NoFit.VOLUME_BINDING: Meaning(
