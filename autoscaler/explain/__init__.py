@@ -1,1 +1,1 @@
-"""Explains why a pod waits, a node stays or a node group was skipped, and what would change that."""
+"""Explains why a pod waits, why a node stays, or why a node group was skipped, and what would change that."""

@@ -1,4 +1,4 @@
-"""Finds cause and fix for the pods that a pass leaves stuck, for events, the status page, the API and `plan`."""
+"""Finds cause and fix for the pods that a pass leaves stuck. Events, the status page, the API and `plan` show them."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,13 +22,13 @@ log = Log(__name__)
 _NO_GROUP = "fits no node group"
 _LONGEST = 500
 _FRESH_S = 60.0
-"""So long advice is kept while the outcome stays the same."""
+"""Advice is kept for this many seconds while the outcome stays the same."""
 _ASKS_A_PERSON = (Skip.BACKED_OFF, Obstacle.INCREASE_FAILED)
 """Obstacles that a person has to look at, although the autoscaler tries again by itself."""
 
 
 class _TakesTooLong(Exception):
-    """The advice for one class takes longer than it may."""
+    """The advice for one class takes longer than the limit."""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -40,12 +40,12 @@ class _Known(msgspec.Struct, frozen=True):
 class PodAdvisor:
     """Remembers its advice by class. Owned by the deciding thread.
 
-    A pass waits for it: no class is begun after `enough_s` seconds, and none may take more than `most_s`. Whoever gets
-    no advice in one pass gets it in one of the next; classes with many pods come first.
+    The pass waits for the advisor. After `enough_s` seconds it begins no further class, and it spends at most `most_s`
+    seconds on one class. Classes with many pods come first. A class without advice gets it in a later pass.
     """
 
     def __init__(self, clock: Clock, enough_s: float = 0.25, most_s: float = 1.0, most_classes: int = 50) -> None:
-        """`most_classes` get new advice in one pass."""
+        """At most `most_classes` classes get new advice in one pass."""
         self._clock = clock
         self._enough_s = enough_s
         self._most_s = most_s
@@ -53,7 +53,7 @@ class PodAdvisor:
         self._known: dict[PodClass, _Known] = {}
 
     def __call__(self, ended: EndedPass) -> Mapping[PodClass, Advice]:
-        """Return cause and fix by class, for pods that the pass leaves stuck."""
+        """Return cause and fix by class for the pods that the pass leaves stuck."""
         if ended.report.view is None:
             return {}
         try:
@@ -77,7 +77,7 @@ class PodAdvisor:
         return {cls: known.advice for cls, known in self._known.items()}
 
     def _due(self, cls: PodClass, outcome: PodOutcome, now: Instant) -> int:
-        """Return 0 for new or changed outcomes, 1 for old advice, 2 where there is nothing to do."""
+        """Return 0 for a new or changed outcome, 1 for old advice, and 2 if there is nothing to do."""
         known = self._known.get(cls)
         if known is None or known.outcome != outcome:
             return 0
@@ -113,5 +113,5 @@ def _advise(pod: Pod, outcome: PodOutcome, ended: ExplainedPass) -> Advice:
 
 
 def _bounded(text: str) -> str:
-    """Return the text without most of what a pod with very long names brings into it."""
+    """Return the text, shortened if very long names make it too long."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -18,7 +18,7 @@ from autoscaler.reasons import (
 from autoscaler.scaleup.templates import TemplateSource
 
 EXAMPLES = 3
-"""How many nodes a set of equal ones names."""
+"""How many nodes of a set are named."""
 
 
 class ExplanationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -30,24 +30,24 @@ class NodeSet(ExplanationPart, frozen=True, kw_only=True):
 
     count: int
     upcoming: int
-    """How many of them are upcoming."""
+    """The number of upcoming nodes among them."""
     examples: list[str]
     """Up to three names, nearest miss first."""
     rejections: list[Rejection]
-    """Those of the first example; empty if these nodes accept the pod."""
+    """Why the first example rejects the pod; empty if these nodes accept the pod."""
 
 
 class GroupFate(StrEnum):
     """The outcome of a node group for a pod."""
 
     GROWS = "Grows"
-    """It grows, and the pod fits on its new nodes."""
+    """The group grows, and the pod fits on its new nodes."""
     OFFERED = "Offered"
-    """It could have helped, but other groups were chosen, or it failed to grow."""
+    """The group could have helped, but the expander chose other groups, or the group failed to grow."""
     FITS = "Fits"
-    """A new node would take the pod, but this pass offered none for it."""
+    """A new node would take the pod, but the pass made no offer of this group for the pod."""
     LEFT_OUT = "LeftOut"
-    """It may not grow now; `skipped` says why."""
+    """The group may not grow now; `skipped` says why."""
     REJECTS = "Rejects"
     """A new node would not take the pod; `rejections` say why."""
 
@@ -65,11 +65,11 @@ class GroupSet(ExplanationPart, frozen=True, kw_only=True):
 
     fate: GroupFate
     groups: list[str]
-    """Nearest miss first."""
+    """The group that is the nearest miss comes first."""
     skipped: LeftOut | None = None
-    """Of the first group."""
+    """Why the first group may not grow."""
     rejections: list[Rejection]
-    """Rejections by a new node of the first group; empty if it accepts the pod or is unknown."""
+    """Why a new node of the first group rejects the pod; empty if it accepts the pod or is unknown."""
 
 
 class Score(ExplanationPart, frozen=True, kw_only=True):
@@ -77,10 +77,11 @@ class Score(ExplanationPart, frozen=True, kw_only=True):
 
     expander: str
     score: float | None = None
-    """Its figure for the offer: unused share (least-waste), pods (most-pods), nodes (least-nodes), score (price), price
-    for each pod (cost), rank (priority); None where it has none."""
+    """The expander's figure for the offer: unused share (least-waste), pods (most-pods), nodes (least-nodes), score
+    (price), price per pod (cost), rank (priority). None if the expander has no figure for it.
+    """
     kept: bool
-    """Whether it kept the offer for the next expander."""
+    """Whether the expander kept the offer for the next expander."""
 
 
 class Offer(ExplanationPart, frozen=True, kw_only=True):
@@ -92,30 +93,30 @@ class Offer(ExplanationPart, frozen=True, kw_only=True):
     pods: int
     similar_groups: list[str]
     scores: list[Score] = []
-    """In the order of the chain, up to the expander that dropped the offer or had only one left."""
+    """In the order of the expander chain. The list ends with the expander that dropped the offer or left only one."""
     chosen: bool
 
 
 class PodExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="pod"):
-    """Why a pod waits, or what was done for it."""
+    """Why a pod waits, or what the autoscaler did for it."""
 
     target: str
     verdict: str
     """`Runs`, a `Waiting`, `Helped`, `NoGroupFits`, `AwaitsNextPass`, or the result of the scale-up."""
     message: str
     node: str | None = None
-    """Where it runs, fits or is nominated to."""
+    """The node on which the pod runs or fits, or to which it is nominated."""
     group: str | None = None
-    """The group that grows for it."""
+    """The group that grows for the pod."""
     scheduler_message: str = ""
-    """What kube-scheduler says of a pod that fits no node of the cluster as it is; empty where some node takes it."""
+    """What kube-scheduler says about a pod that fits no node of the cluster now; empty if a node takes the pod."""
     requests: dict[str, str] = {}
     nodes: list[NodeSet] = []
-    """Nearest miss first. The pod itself takes no room."""
+    """Nearest miss first. Room that the pod itself takes counts as free."""
     groups: list[GroupSet] = []
-    """Those that help first, then nearest miss first."""
+    """Groups that help come first, then the others, nearest miss first."""
     offers: list[Offer] = []
-    """Options that would have helped it, round by round."""
+    """Options that would have helped the pod, in the order of the rounds."""
     remedy: Remedy | None = None
     """The change that would reverse the decision; None if there is no obstacle."""
     alternatives: list[Remedy] = []
@@ -132,13 +133,13 @@ class ExplainedReplacement(ExplanationPart, frozen=True, kw_only=True):
     bought: dict[str, int] = {}
     """New nodes by group."""
     hold: ReplacementHold | None = None
-    """Why it waits."""
+    """Why the replacement waits."""
     detail: str = ""
     left_s: float | None = None
-    """Time until it is tried again."""
+    """Time until the autoscaler tries the replacement again."""
     price_before: float | None = None
     price_after: float | None = None
-    """Per hour; None if a price is unknown or nothing was bought."""
+    """Price per hour; None if a price is unknown or nothing was bought."""
 
 
 class NodeVerdict(StrEnum):
@@ -158,28 +159,28 @@ class NodeExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kin
     message: str
     group: str | None = None
     state: str = ""
-    """Its stage, as on the status page."""
+    """The stage of the node, as on the status page."""
     reason: UnremovableReason | None = None
-    """Why it stays; for unneeded nodes, why it stays for now."""
+    """Why the node stays; for an unneeded node, why it stays for now."""
     detail: str = ""
     pod: str | None = None
-    """The pod that keeps it."""
+    """The pod that keeps the node."""
     pod_reason: BlockingReason | None = None
     utilization: float | None = None
-    """Requested / allocatable as scale-down counts; None where it did not."""
+    """Requested / allocatable, as scale-down counts them; None if scale-down did not count them."""
     unneeded_since: str | None = None
     time_left_s: float | None = None
-    """Until the reason no longer holds by itself; None where time alone changes nothing."""
+    """Time until the reason ends by itself; None if time alone changes nothing."""
     pods_to_move: list[str] = []
     replacement: ExplainedReplacement | None = None
     scale_down_result: str = ""
     remedy: Remedy | None = None
-    """What would let it go; None where it goes."""
+    """What would let the autoscaler remove the node; None if the node is being removed."""
     alternatives: list[Remedy] = []
 
 
 class Sizes(ExplanationPart, frozen=True, kw_only=True):
-    """A group in numbers: its limits and target, nodes by state, and machines that are no nodes yet."""
+    """A group in numbers: its limits and target, its nodes by state, and its machines that are not nodes yet."""
 
     target: int
     min: int
@@ -193,7 +194,7 @@ class Sizes(ExplanationPart, frozen=True, kw_only=True):
 
 
 class BackoffForm(ExplanationPart, frozen=True, kw_only=True):
-    """Why, and until when, a group is left alone."""
+    """Why, and until when, the autoscaler leaves a group alone."""
 
     until: str
     left_s: float
@@ -202,7 +203,7 @@ class BackoffForm(ExplanationPart, frozen=True, kw_only=True):
 
 
 class RejectedPods(ExplanationPart, frozen=True, kw_only=True):
-    """Pods of one class that a new node would not take."""
+    """Pods of one class that a new node would reject."""
 
     owner: str
     count: int
@@ -211,7 +212,7 @@ class RejectedPods(ExplanationPart, frozen=True, kw_only=True):
 
 
 class GroupVerdict(StrEnum):
-    """What a scale-up makes of a group."""
+    """The outcome of a scale-up for a group."""
 
     GROWS = "Grows"
     FAILED = "Failed"
@@ -222,33 +223,33 @@ class GroupVerdict(StrEnum):
 
 
 class GroupExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="group"):
-    """What a group could offer, and what became of it."""
+    """What a group offered in a pass, and the outcome."""
 
     target: str
     verdict: GroupVerdict
     message: str
     sizes: Sizes
     healthy: bool | None
-    """None: the pass ended before it was judged."""
+    """None if the pass ended before it judged the group."""
     backoff: BackoffForm | None = None
     template_source: TemplateSource | None = None
-    """None: nothing tells what a new node looks like."""
+    """None if nothing tells the autoscaler what a new node looks like."""
     template_fault: str = ""
     increase: int = 0
-    """Machines that the pass asked for, with success."""
+    """The number of machines that the pass requested successfully."""
     error: str = ""
     skipped: LeftOut | None = None
     offers: list[Offer] = []
     rivals: list[Offer] = []
-    """What other groups offered in the same rounds."""
+    """Offers of other groups in the same rounds."""
     rejected: list[RejectedPods] = []
     remedy: Remedy | None = None
-    """What would have it grow; None where it grows, or nobody needs it to."""
+    """What would make the group grow; None if it grows, or if no pod needs it."""
     alternatives: list[Remedy] = []
 
 
 class PlanExplanation(ExplanationPart, frozen=True, kw_only=True):
-    """What one run of a scenario meant for what was asked about, in the order asked."""
+    """What one run of a scenario decided about each target, in the order of the question."""
 
     name: str
     run: int
@@ -257,5 +258,5 @@ class PlanExplanation(ExplanationPart, frozen=True, kw_only=True):
 
 
 def owner_of(cls: PodClass) -> str:
-    """Return what to call the pods of a class: their controller, or nothing where there is none."""
+    """Return kind and name of the pods' controller; empty if the pods have none."""
     return "" if cls.owner is None else f"{cls.owner.kind} {cls.namespace}/{cls.owner.name}"

@@ -28,7 +28,7 @@ Ask = Callable[[ExplainTarget, Callable[[], bool]], Reply]
 
 
 class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be explained: exactly one thing."""
+    """The object to explain; exactly one parameter is required."""
 
     pod: Annotated[Name, Meta(description="A pending pod, `NAMESPACE/NAME`.")] | UnsetType = UNSET
     node: Annotated[Name, Meta(description="A node.")] | UnsetType = UNSET
@@ -36,27 +36,27 @@ class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """How often a reason is given."""
+    """How many times a reason occurs."""
 
     reason: str
     count: int
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one pod, node or node group fared as it did in the last pass: one of the three is there."""
+    """Why the last pass decided as it did for one pod, node or node group. Only the field of that object is set."""
 
     pass_started_at: float | None
     pod: PodStatus | None = None
     node: NodeStatus | None = None
     group: GroupStatus | None = None
     pods_refused: tuple[Tally, ...] = ()
-    """Of a group: why pending pods cannot be helped by it."""
+    """For a group: why it cannot help pending pods."""
     nodes_kept: tuple[Tally, ...] = ()
-    """Of a group: why its nodes stay."""
+    """For a group: why its nodes stay."""
     meanings: tuple[ReasonMeaning, ...] = ()
-    """Of every reason that is named."""
+    """The meaning of every reason that the answer names."""
     decisions: tuple[Decision, ...] = ()
-    """The newest about the groups that are concerned, newest first."""
+    """Recent decisions about the groups involved, newest first."""
     explanation: PodExplanation | NodeExplanation | GroupExplanation | None = None
     """Near misses and remedies, as `autoscaler plan --explain -o json` prints them."""
     not_explained: str | None = None
@@ -64,7 +64,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain_routes(board: StatusBoard, ask: Ask) -> EndpointRoutes:
-    """Return the route."""
+    """Return the route of the endpoint."""
 
     def serve(query: ExplainQuery, request: Request) -> Response:
         target = _target(query)
@@ -97,7 +97,7 @@ def _target(query: ExplainQuery) -> ExplainTarget:
 
 
 def _explained(view: StatusView, target: ExplainTarget) -> Explanation:
-    """Return what was published of the target; raises `HttpProblem` where it was not there."""
+    """Return the published status of the target; raises `HttpProblem` if the pass did not see the target."""
     explain = {ExplainKind.POD: _pod, ExplainKind.NODE: _node, ExplainKind.GROUP: _group}[target.kind]
     explanation = explain(view, target.name)
     if explanation is None:
@@ -142,7 +142,7 @@ def _group(view: StatusView, group_id: str) -> Explanation | None:
 
 
 def _refusals(pods: Iterable[PodStatus], group: str) -> Iterator[str]:
-    """Return one reason for each pod that the group does not help; pods of one class share theirs."""
+    """Return one reason for each pod that the group does not help; pods of one class share their reason."""
     known: dict[int, str | None] = {}
     for pod in pods:
         shared = id(pod.reasons)

@@ -1,6 +1,6 @@
-"""Explains why a pass decided as it did for a pod, node or node group: for `plan --explain` and the API.
+"""Explains why a pass decided as it did for a pod, node or node group, for `plan --explain` and the API.
 
-Everything is read from the pass itself: its report, its memory, and the simulated cluster that it decided on.
+The explanation uses only the pass itself: its report, its memory, and the simulated cluster of its decisions.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ Explained = PodExplanation | NodeExplanation | GroupExplanation
 
 
 class ExplainKind(StrEnum):
-    """What can be asked about."""
+    """The kinds of objects that can be explained."""
 
     POD = "pod"
     NODE = "node"
@@ -32,18 +32,18 @@ class ExplainKind(StrEnum):
 
 
 class ExplainTarget(msgspec.Struct, frozen=True):
-    """One thing to explain; a pod's name is `namespace/name`."""
+    """One object to explain; the name of a pod is `namespace/name`."""
 
     kind: ExplainKind
     name: str
 
     def __str__(self) -> str:
-        """Return it as it is typed."""
+        """Return the target as users type it."""
         return f"{self.kind}/{self.name}"
 
 
 def parse_targets(words: Iterable[str]) -> tuple[ExplainTarget, ...]:
-    """Read `pod/NAMESPACE/NAME`, `node/NAME` and `group/ID`; raises `ConfigError` that names every other word."""
+    """Read `pod/NAMESPACE/NAME`, `node/NAME` and `group/ID`; raises `ConfigError` that names every invalid word."""
     targets: list[ExplainTarget] = []
     problems: list[str] = []
     for word in words:
@@ -63,8 +63,8 @@ def explain(
 ) -> PlanExplanation:
     """Explain what a run decided about each target.
 
-    `placed` are the pods of the cluster by key, those included that the pass leaves out of account. Raises
-    `ConfigError` with a line for every target that is not there.
+    `placed` are the pods of the cluster by key, including those that the pass ignores. Raises `ConfigError` with a line
+    for every target that does not exist.
     """
     try:
         passed = explained_pass(ended)
@@ -83,7 +83,7 @@ def explain(
 
 
 def explain_target(target: ExplainTarget, ended: ExplainedPass, placed: Mapping[str, Pod]) -> Explained:
-    """Explain one target; raises `ConfigError` where it is not there. `placed`: see `explain`."""
+    """Explain one target; raises `ConfigError` if it does not exist. `placed`: see `explain`."""
     return _EXPLAINERS[target.kind](target, ended, placed)
 
 

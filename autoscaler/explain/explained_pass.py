@@ -1,4 +1,4 @@
-"""The pass that is explained."""
+"""The pass to explain."""
 
 from collections.abc import Callable
 
@@ -8,21 +8,22 @@ from autoscaler.scheduling.placement import Placer
 
 
 class ExplainedPass(EndedPass, frozen=True):
-    """A pass that has ended and saw the cluster."""
+    """A finished pass that saw the cluster."""
 
     check: Callable[[], None] = lambda: None
-    """Called by work that grows with the cluster, some times a second; what it raises ends the explanation."""
+    """Called a few times a second during work that grows with the cluster; an exception from it ends the explanation.
+    """
 
     @property
     def simulated(self) -> Placer:
-        """The simulated cluster; raises `LookupError` where the pass ended before there was one."""
+        """The simulated cluster; raises `LookupError` if the pass ended before it had one."""
         if self.placer is None:
             raise LookupError("the pass ended before it simulated the cluster")
         return self.placer
 
 
 def explained_pass(ended: EndedPass, check: Callable[[], None] = lambda: None) -> ExplainedPass:
-    """Return the pass as explanations read it; raises `ConfigError` where it never saw the cluster."""
+    """Return the pass in the form that explanations read; raises `ConfigError` if the pass never saw the cluster."""
     if ended.report.view is None:
         raise ConfigError(f"nothing to explain, the pass never saw the cluster: {ended.report.error}")
     return ExplainedPass(ended.stage, ended.report, ended.answers, check)

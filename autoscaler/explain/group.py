@@ -64,28 +64,28 @@ def explain_group(target: str, group: Group, ended: ExplainedPass) -> GroupExpla
 
 
 class _GroupCase(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass decided about one group."""
+    """The decisions of a pass about one group."""
 
     group: Group
     increases: list[Resized]
     skipped: Skipped | None
-    """Why it may not grow."""
+    """Why the group may not grow."""
     offers: list[Offer]
     rejected: list[RejectedPods]
 
     @property
     def increase(self) -> int:
-        """Machines asked for, with success."""
+        """The number of machines requested successfully."""
         return sum(resized.after - resized.before for resized in self.increases)
 
     @property
     def error(self) -> str:
-        """Why it could not grow."""
+        """Why the resize of the group failed."""
         return next((resized.error.message for resized in self.increases if resized.error is not None), "")
 
     @property
     def verdict(self) -> GroupVerdict:
-        """What the scale-up made of it."""
+        """The outcome of the scale-up for the group."""
         if self.increase > 0:
             return GroupVerdict.GROWS
         if self.error:
@@ -110,7 +110,7 @@ def _case(group: Group, ended: ExplainedPass) -> _GroupCase:
 
 
 def _remedies(case: _GroupCase, ended: ExplainedPass) -> Iterator[Remedy]:
-    """Yield what would have the group grow."""
+    """Yield what would make the group grow."""
     plan = ended.report.scale_up.plan
     match case.verdict:
         case GroupVerdict.FAILED:
@@ -126,7 +126,7 @@ def _remedies(case: _GroupCase, ended: ExplainedPass) -> Iterator[Remedy]:
 
 
 def _fitting(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Iterator[Remedy]:
-    """Yield what would have a new node take each kind of pod that waits, fewest changes first."""
+    """Yield what would make a new node take each kind of waiting pod, fewest changes first."""
     pods = {pod.cls: pod for pod in plan.remaining}.values()
     remedies = [fits for pod in pods if (fits := into_group(pod, group_id, None, ended)) is not None]
     yield from sorted(remedies, key=lambda fits: len(fits.changes))
@@ -137,7 +137,7 @@ def _fitting(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Iterator
 
 
 def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
-    """Return what would have the group's first offer taken."""
+    """Return what would make the expander choose the group's first offer."""
     first = next(round_ for round_ in plan.rounds if any(option.group.id == group_id for option in round_.options))
     if first.chosen is None or first.chosen.group.id != group_id:
         return chosen_instead(group_id, first.options, ended.config)
@@ -146,7 +146,7 @@ def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
 
 
 def _unasked(ended: ExplainedPass) -> Iterator[Remedy]:
-    """Yield what kept the pass from asking any group; nothing where no pod needs a node."""
+    """Yield what kept the pass from considering any group; yields nothing if no pod needs a node."""
     early = ended_early(ended)
     if early is not None:
         yield early

@@ -1,4 +1,4 @@
-"""Explains a node: why it stays or is removed, and what will change with time."""
+"""Explains a node: why it stays or is removed, and what time will change."""
 
 import msgspec
 

@@ -8,7 +8,7 @@ from autoscaler.scaleup.plan import Round, ScaleUpPlan
 
 
 def offers(plan: ScaleUpPlan | None, wanted: Callable[[Option], bool]) -> list[Offer]:
-    """Return the options that are wanted, round by round."""
+    """Return the options that `wanted` accepts, in the order of the rounds."""
     return [
         _offer(number, round_, option)
         for number, round_ in enumerate(() if plan is None else plan.rounds)

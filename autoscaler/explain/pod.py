@@ -1,4 +1,4 @@
-"""Explains a pod: its verdict, then what every node and node group has against it."""
+"""Explains a pod: its verdict, and why every node and node group rejects it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,13 +29,13 @@ from autoscaler.snapshot.template import UPCOMING, Template
 
 RUNS = "Runs"
 _UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
-"""Verdicts of pods that the pass held against no group."""
+"""Verdicts of pods for which the pass blamed no group."""
 
 _NOT_ASKED = (Waiting.GATED, Waiting.TERMINATING, Waiting.FOREIGN_SCHEDULER)
-"""Why pods wait of which the scheduler says nothing."""
+"""Reasons to wait for which the scheduler has no message."""
 
 _NODES_ASKED = 32
-"""How many nodes are looked at where there is little time."""
+"""How many nodes the quick explanation looks at."""
 
 _UNKNOWN = Miss(rejections=(), positions=(), shortfall=0.0)
 _FATES = tuple(GroupFate)
@@ -51,26 +51,26 @@ class _GroupForPod(msgspec.Struct, frozen=True):
 
     @property
     def takes(self) -> bool:
-        """Whether the group may grow, and a new node of it would take the pod."""
+        """Whether the group may grow and a new node of it would take the pod."""
         return self.skipped is None and not self.miss.rejections
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What groups of one set have in common."""
+        """The words that must be equal for groups to share a set."""
         skip = () if self.skipped is None else (self.skipped.reason, self.skipped.message)
         rejections = (word for rejection in self.miss.rejections for word in (rejection.reason, rejection.message))
         return (self.fate, *skip, *rejections)
 
     @property
     def order(self) -> tuple[int, int, float]:
-        """Groups that help come first; being left out counts as one more filter that fails."""
+        """The sort key: groups that help come first; for a group that may not grow, one more filter counts as failed."""
         filters, missed = self.miss.distance
         helps = min(_FATES.index(self.fate), _FATES.index(GroupFate.LEFT_OUT))
         return helps, filters + (self.skipped is not None), missed if filters else 1.0
 
 
 def explain_running(target: str, pod: Pod, node: str, view: ClusterView) -> PodExplanation:
-    """Explain a pod that has its node."""
+    """Explain a pod that is on a node."""
     where = (
         f"on node {node}" if node in view.positions else f"on node {node}, which is not in the cluster: it is skipped"
     )
@@ -118,10 +118,7 @@ def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanati
 
 
 def quick_remedies(pod: Pod, outcome: str, ended: ExplainedPass) -> list[Remedy]:
-    """Return what `explain_pending` would advise for a pod that is stuck, the best remedy first.
-
-    It looks at a few nodes only.
-    """
+    """Return the remedies of `explain_pending` for a stuck pod, best first, from a look at a few nodes only."""
     if ended.placer is None:
         return shortlist(unschedulable_remedies(pod, outcome, ended, Reach()))
     with _lifted(pod, None, ended):
@@ -174,7 +171,7 @@ def _node_of(pod: Pod, ended: ExplainedPass) -> str | None:
 
 
 def _place(node: str | None, ended: ExplainedPass) -> str:
-    """Return what to call the node that a pod fits on or is nominated to."""
+    """Return the name of the node that the pod fits on or is nominated to."""
     group = None
     if node is not None and node not in ended.view.positions:
         names = {group: f"{template.node.name}-{UPCOMING}" for group, template in ended.report.templates.items()}
@@ -206,7 +203,7 @@ def _requests(cls: PodClass) -> dict[str, str]:
 
 @contextmanager
 def _lifted(pod: Pod, node: str | None, ended: ExplainedPass) -> Iterator[None]:
-    """Take away the pod's own place, if the pass gave it one: it must not stand in its own way."""
+    """Remove the pod's own placement, if the pass made one, so that the pod does not block itself."""
     trial = ended.simulated.trial
     position = None if node is None else ended.view.positions.get(node)
     if position is None and node is not None:
@@ -270,7 +267,7 @@ def _group_cases(pod: Pod, ended: ExplainedPass) -> Iterator[_GroupForPod]:
 
 
 def _miss_of(cls: PodClass, template: Template, placer: Placer) -> Miss:
-    """Return what a new node of a group has against a class."""
+    """Return why a new node of a group rejects a class."""
     with placer.trial.fork():
         fresh = placer.trial.add(template, 1)
         (miss,) = near_misses(placer, cls, slice(fresh.start, fresh.stop))
@@ -278,7 +275,7 @@ def _miss_of(cls: PodClass, template: Template, placer: Placer) -> Miss:
 
 
 def _growing_for(pod: Pod, ended: ExplainedPass) -> frozenset[str]:
-    """Return the groups that grow for the pod, as far as they did."""
+    """Return the groups that grow for the pod, and by how much."""
     plan = ended.report.scale_up.plan
     grown = {resized.group for resized in ended.report.increases if resized.after > resized.before}
     rounds = (round_ for round_ in (() if plan is None else plan.rounds) if _helps(round_.helped, pod))

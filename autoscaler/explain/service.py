@@ -1,7 +1,7 @@
-"""Explains the last pass of a daemon to whoever asks over HTTP.
+"""Explains the last pass of a daemon over HTTP.
 
-What a pass decided on is not safe to share between threads, so the deciding thread itself answers: between passes, one
-question at a time. No pass is slowed by a question, and the next one begins about a second late at most.
+Threads must not share the data of a pass. So the deciding thread itself answers, between passes, one question at a
+time. A question never slows down a pass, and it delays the next pass by about a second at most.
 """
 
 import queue
@@ -26,22 +26,22 @@ FAILED = "the explanation failed; the log says why"
 TOO_LONG = "the explanation takes too long beside the passes; ask autoscaler plan --explain with a recording or a dump"
 _PATIENCE_S = 10.0
 _LOOK_UP_S = 0.5
-"""How often a request looks whether its client is still there: it keeps others out."""
+"""Seconds between two checks whether the client is still connected; a lost client must not keep others waiting."""
 _MOST_S = 1.0
-"""So long an explanation may take, for the next pass waits for it."""
+"""Maximum seconds for an explanation, because the next pass waits for it."""
 _REST = 9
-"""After an explanation there is none for so many times as long as it took: a tenth of the time at most."""
+"""After an explanation, the service rests for this many times its duration: explanations take a tenth of the time."""
 
 
 class _TooLong(Exception):
-    """An explanation takes longer than it may."""
+    """An explanation takes longer than the limit."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What became of a question."""
+    """The outcome of a question."""
 
     view: StatusView
-    """What was published of the pass that is explained."""
+    """The published status of the explained pass."""
     explanation: Explained | None = None
     missing: str = ""
     """Why there is no explanation."""
@@ -56,7 +56,7 @@ class _Question:
 
 
 class ExplainService:
-    """Takes questions on any thread; `passed` and `answer` are for the deciding thread alone."""
+    """Takes questions on any thread. Only the deciding thread may call `passed` and `answer`."""
 
     def __init__(
         self,
@@ -66,9 +66,10 @@ class ExplainService:
         sleep: Callable[[float], object],
         most_waiting: int = 4,
     ) -> None:
-        """`interrupt` has the deciding thread call `answer` as soon as no pass runs; `sleep` waits so many seconds.
+        """`interrupt` makes the deciding thread call `answer` as soon as no pass runs; `sleep` waits for the given
+        seconds.
 
-        `most_waiting` requests are taken in at a time, for they hold threads of the HTTP server.
+        At most `most_waiting` requests wait at a time, because each holds a thread of the HTTP server.
         """
         self._board = board
         self._clock = clock
@@ -81,16 +82,16 @@ class ExplainService:
         self._rested_at = 0.0
 
     def passed(self, ended: EndedPass | None) -> None:
-        """Explain this pass from now on; None: there is none, and whoever waits hears so."""
+        """Explain this pass from now on. None means that there is none, and waiting clients are told so."""
         self._pass = ended
 
     @property
     def is_asked(self) -> bool:
-        """Whether somebody waits for `answer`."""
+        """Whether a question waits for `answer`."""
         return not self._questions.empty()
 
     def answer(self) -> None:
-        """Answer the question that waits, if there is one."""
+        """Answer the waiting question, if there is one."""
         try:
             question = self._questions.get_nowait()
         except queue.Empty:
@@ -104,7 +105,7 @@ class ExplainService:
         question.answered.set()
 
     def ask(self, target: ExplainTarget, gone: Callable[[], bool] = lambda: False) -> Reply:
-        """Return the explanation, or why there is none: within half a minute, and once the client is gone at once."""
+        """Return the explanation, or why there is none, within half a minute; return at once if the client is gone."""
         if self._pass is None:
             return Reply(self._board.view, missing=NO_PASS)
         if not self._places.acquire(blocking=False):

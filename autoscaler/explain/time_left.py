@@ -1,4 +1,4 @@
-"""How long a node has been unneeded, and how long until it may go."""
+"""Calculates how long a node has been unneeded, and when the autoscaler may remove it."""
 
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
@@ -12,7 +12,7 @@ from autoscaler.snapshot.groups import Group
 
 
 def unneeded_since(ended: EndedPass, name: str) -> Instant | None:
-    """Return since when nobody needs the node; None where it is needed, or was not judged."""
+    """Return the time since which no pod needs the node; None if the node is needed or was not judged."""
     memory = ended.memory.scale_down
     return None if memory is None else memory.unneeded.get(name)
 
@@ -24,7 +24,7 @@ def time_left_s(
     group: Group | None,
     name: str,
 ) -> float | None:
-    """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
+    """Return the time until the node may be removed or is looked at again: the longest of its waits."""
     now, memory, options = ended.report.now, ended.memory, ended.config.scale_down
     looked_at = {} if memory.scale_down is None else memory.scale_down.unremovable
     ends = []
@@ -45,7 +45,7 @@ def time_left_s(
 
 
 def _cooled_down(last: LastActions, options: ScaleDown, now: Instant) -> float:
-    """Return when (monotonic seconds) the delays after what happened last are over."""
+    """Return when (monotonic seconds) the last delay after an event ends."""
     times = [time.mono for time in (last.scale_up, last.scale_down, last.scale_down_failure) if time is not None]
     delays = (
         options.scale_down_delay_after_add_s,

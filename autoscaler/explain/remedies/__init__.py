@@ -1,1 +1,1 @@
-"""What would have to change for a decision to turn out otherwise."""
+"""Finds what would have to change for another decision."""

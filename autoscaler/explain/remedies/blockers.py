@@ -1,4 +1,4 @@
-"""What would let pods leave their node: the drain rules, one change for each, and room elsewhere."""
+"""Finds what would let pods leave their node: one change for each drain rule, and room elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -35,9 +35,10 @@ _NEAREST = 5
 
 
 def to_drain(name: str, ended: ExplainedPass) -> tuple[list[Remedy], list[Remedy]]:
-    """Return what would let all pods leave a node and find room elsewhere: all of the first are needed; alternatives.
+    """Return what would let all pods leave a node and find room elsewhere.
 
-    Nothing: nothing stands against it.
+    All remedies of the first list are needed; the others are alternatives. Empty lists mean that nothing blocks the
+    pods.
     """
     context = _drain_context(ended)
     needed: list[Remedy] = []
@@ -52,14 +53,16 @@ def to_drain(name: str, ended: ExplainedPass) -> tuple[list[Remedy], list[Remedy
 
 
 def _pods_on(name: str, ended: ExplainedPass) -> Sequence[Pod]:
-    """Return the pods of a node, and the pending ones that it is to take."""
+    """Return the pods of a node, and the pending pods that are to get a place on it."""
     trial = ended.simulated.trial
     position = trial.view.positions[name]
     return arrived(trial).together(position, trial.view.pods[position])
 
 
 def _drain_context(ended: ExplainedPass) -> DrainContext:
-    """Return what the drain rules look at; removals that the pass has planned have taken their share of budgets."""
+    """Return the input of the drain rules; removals that the pass has planned have already used their part of the
+    budgets.
+    """
     config, related = ended.config, ended.view.related
     budgets = RemainingPdbTracker(related.budgets.values())
     for removal in ended.report.scale_down.unneeded:
@@ -70,16 +73,16 @@ def _drain_context(ended: ExplainedPass) -> DrainContext:
 
 
 def _unblock(pod: Pod, context: DrainContext) -> Iterator[Remedy]:
-    """Yield what would let a pod go, one for each rule that stands against it."""
+    """Yield what would let a pod leave, one remedy for each rule that blocks it."""
     for verdict in blocks(pod, context):
         assert verdict.reason is not None
         yield from _unblock_rule(verdict.reason, verdict.detail, pod, context)
         if verdict.reason in (BlockingReason.NOT_REPLICATED, BlockingReason.CONTROLLER_NOT_FOUND):
-            return  # said to be safe to evict, or deleted, no later rule holds it
+            return  # once it is marked as safe to evict, or deleted, no later rule blocks it
 
 
 class _Unblocking(msgspec.Struct, frozen=True):
-    """What lets a pod go."""
+    """A change that lets a pod leave, and what has to change."""
 
     change: AnyChange
     culprit: Culprit
@@ -133,13 +136,13 @@ _UNBLOCK: Mapping[BlockingReason, Callable[[Pod, DrainContext], _Unblocking]] = 
     BlockingReason.SYSTEM: lambda pod, _: _own(pod, AddBudget(pod=pod.key)),
     BlockingReason.BUDGET: _wider_budget,
 }
-"""A pod that cannot be decoded is not among them: nobody knows what would let it go."""
+"""The change for each reason. A pod that cannot be decoded has none: nobody knows what would let it leave."""
 
 _LOSSES = {
     BlockingReason.NOT_REPLICATED: ", or run it under a controller; without one it does not come back",
     BlockingReason.LOCAL_STORAGE: " if the data may be lost",
 }
-"""What goes with the pod."""
+"""Losses that the change may cause."""
 
 _FLAGS = {
     BlockingReason.CONTROLLER_NOT_FOUND: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
@@ -151,7 +154,7 @@ _FLAGS = {
 
 
 def _without_place(name: str, ended: ExplainedPass, context: DrainContext) -> Iterator[Remedy]:
-    """Yield what each pod that has no other place would need; nothing where all have one."""
+    """Yield what each pod without another place would need; yields nothing if all have one."""
     placer, trial = ended.simulated, ended.simulated.trial
     moving = [pod for pod in _pods_on(name, ended) if not pod.cls.daemonset and _moves(judge(pod, context))]
     with trial.fork():
@@ -168,7 +171,7 @@ def _without_place(name: str, ended: ExplainedPass, context: DrainContext) -> It
 
 
 def _remove_unneeded(name: str, ended: ExplainedPass) -> None:
-    """Take the other nodes away that the pass found unneeded, and put their pods where it did."""
+    """Remove the other nodes that the pass found unneeded, and place their pods as the pass did."""
     placer, trial = ended.simulated, ended.simulated.trial
     hints = Hints() if ended.memory.scale_down is None else ended.memory.scale_down.hints
     for removal in ended.report.scale_down.unneeded:
@@ -183,14 +186,14 @@ def _remove_unneeded(name: str, ended: ExplainedPass) -> None:
 
 
 def _moves(verdict: DrainVerdict) -> bool:
-    """Whether the pod needs another place once it may leave: one without a controller to recreate it is deleted."""
+    """Whether the pod needs another place after it leaves. A pod without a controller is deleted and not recreated."""
     if verdict.reason is BlockingReason.CONTROLLER_NOT_FOUND:
         return False
     return verdict.outcome in (DrainOutcome.EVICT, DrainOutcome.BLOCK)
 
 
 def _room_for(pod: Pod, ended: ExplainedPass, among: Mask) -> Remedy:
-    """Return what the nearest other node would need for the pod."""
+    """Return what the pod would need to fit on the node that is the nearest miss."""
     placer, code = ended.simulated, UnremovableReason.NO_PLACE
     kept = f"is kept by pod {pod.key}: it"
     misses = near_misses(placer, pod.cls, slice(0, placer.trial.base))

@@ -1,4 +1,4 @@
-"""Says in one clause what keeps a pod off a node; the pod is its subject: `needs 12 CPU, node a has 7.4 free`."""
+"""Says in one clause what keeps a pod off a node. The pod is the subject: `needs 12 CPU, node a has 7.4 free`."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -21,9 +21,9 @@ from autoscaler.snapshot.template import Template
 
 
 def cause_of(rejections: Sequence[Rejection], spot: Spot) -> str:
-    """Return what the filters have against the pod on the node; empty where none has anything.
+    """Return why the filters reject the pod on the node; empty if they accept it.
 
-    A misspelt label is told first, then what the scheduler asks first.
+    A misspelt label comes first, then the filters in the order of the scheduler.
     """
     reasons = [rejection.reason for rejection in rejections]
     if not reasons:

@@ -1,6 +1,6 @@
-"""Changes that would flip a decision, one struct a kind, each with the words that tell somebody to make it.
+"""Changes that would reverse a decision: one struct per kind, each with its instruction in words.
 
-A change of a pod is meant for its controller's template, so for all pods like it.
+A change of a pod belongs in the template of its controller, and so applies to all pods like it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,12 @@ _NAMES = {quantity.CPU: "CPU", quantity.EPHEMERAL_STORAGE: "ephemeral storage"}
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_field="action"):
-    """Base of all changes; `action` tells which it is."""
+    """Base of all changes; the field `action` names the kind."""
 
     def told(self, about: str = "") -> str:
-        """Return it as an instruction, such as `uncordon node n`; the pod `about` whom the text is needs no name."""
+        """Return the change as an instruction, such as `uncordon node n`. The pod `about` is not named, for the reader
+        knows it.
+        """
         raise NotImplementedError
 
 
@@ -28,7 +30,7 @@ class PodChange(Change, frozen=True, kw_only=True):
     pod: str
 
     def of_pod(self, about: str) -> str:
-        """Return whose it is."""
+        """Return words that name the pod, or nothing for the pod `about`."""
         return "" if self.pod == about else f" of pod {self.pod}"
 
 
@@ -39,7 +41,7 @@ class SetFlag(Change, frozen=True, kw_only=True, tag="setFlag"):
     value: str | list[str]
 
     def told(self, about: str = "") -> str:
-        """Return it as it is typed."""
+        """Return the instruction with the flags as users type them."""
         values = [self.value] if isinstance(self.value, str) else self.value
         return "set " + " ".join(f"--{self.flag}={value}" for value in values) if values else f"remove --{self.flag}"
 
@@ -51,11 +53,11 @@ class Wait(Change, frozen=True, kw_only=True, tag="wait"):
 
     @property
     def span(self) -> str:
-        """How long, in words."""
+        """The time in words."""
         return show_duration(max(1, round(self.seconds)))
 
     def told(self, about: str = "") -> str:
-        """Say how long."""
+        """Return the instruction with the time to wait."""
         return f"wait {self.span}"
 
 
@@ -68,11 +70,11 @@ class LimitRequest(PodChange, frozen=True, kw_only=True, tag="limitRequest"):
 
     @property
     def drops(self) -> bool:
-        """Whether nothing of the resource is left to request."""
+        """Whether the change removes the request."""
         return quantity.amount(self.resource, self.at_most) == 0
 
     def told(self, about: str = "") -> str:
-        """Say from what to what: `lower the CPU request from 12 to 7.4`."""
+        """Return the instruction with old and new amount: `lower the CPU request from 12 to 7.4`."""
         requested, at_most = (quantity.amount(self.resource, text) for text in (self.requested, self.at_most))
         before = quantity.readable(self.resource, requested, up=True)
         if self.drops:
@@ -89,7 +91,7 @@ class AddToleration(PodChange, frozen=True, kw_only=True, tag="addToleration"):
     effect: str
 
     def told(self, about: str = "") -> str:
-        """Return it as taints are written."""
+        """Return the instruction with the taint that the pod has to tolerate."""
         to = "" if self.pod == about else f" to pod {self.pod}"
         return f"add a toleration for {self.key}{'=' if self.value else ''}{self.value}:{self.effect}{to}"
 
@@ -110,7 +112,7 @@ class Annotate(Change, frozen=True, kw_only=True, tag="annotate"):
     value: str | None
 
     def told(self, about: str = "") -> str:
-        """Say what is set or removed."""
+        """Return the instruction with the annotation to set or remove."""
         if self.value is None:
             return f"remove the annotation {self.key} from {self.kind} {self.name}"
         return f"annotate {self.kind} {self.name} with {self.key}: {self.value}"
@@ -150,7 +152,7 @@ class DropFromPod(PodChange, frozen=True, kw_only=True, tag="dropFromPod"):
     key: str = ""
 
     def told(self, about: str = "") -> str:
-        """Say what is removed."""
+        """Return the instruction with the part to remove."""
         whole = f"the {_FIELDS[self.field]}{self.of_pod(about)}"
         match self.field:
             case PodField.SPREAD:
@@ -164,7 +166,7 @@ class DropFromPod(PodChange, frozen=True, kw_only=True, tag="dropFromPod"):
 
 
 class SelectLabel(PodChange, frozen=True, kw_only=True, tag="selectLabel"):
-    """Have a pod's `nodeSelector` or required `nodeAffinity` ask for another label than `wrong_key=wrong_value`."""
+    """Correct the label `wrong_key=wrong_value` that a pod asks for in `nodeSelector` or required `nodeAffinity`."""
 
     field: PodField
     key: str
@@ -173,7 +175,7 @@ class SelectLabel(PodChange, frozen=True, kw_only=True, tag="selectLabel"):
     wrong_value: str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the wrong and the right label."""
         right = self.value if self.key == self.wrong_key else f"{self.key}={self.value}"
         where = f"in the {_FIELDS[self.field]}{self.of_pod(about)}"
         return f"replace {self.wrong_key}={self.wrong_value} by {right} {where}"
@@ -185,7 +187,7 @@ class CreateClaim(Change, frozen=True, kw_only=True, tag="createClaim"):
     claim: str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the name of the claim."""
         return f"create PersistentVolumeClaim {self.claim}"
 
 
@@ -195,39 +197,39 @@ class CreateStorageClass(Change, frozen=True, kw_only=True, tag="createStorageCl
     name: str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the name of the class."""
         return f"create StorageClass {self.name}"
 
 
 class AddGroup(Change, frozen=True, kw_only=True, tag="addGroup"):
-    """Add a node group that is like another but for these labels of its nodes."""
+    """Add a node group that is like another group, except for these labels of its nodes."""
 
     like: str
     labels: dict[str, str]
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the group and the labels."""
         return f"add a group like {self.like} with " + joined(f"{key}={value}" for key, value in self.labels.items())
 
 
 class AllowSkew(PodChange, frozen=True, kw_only=True, tag="allowSkew"):
-    """Raise `maxSkew` of a pod's spread over a topology key."""
+    """Raise `maxSkew` of a pod's topology spread constraint for a topology key."""
 
     topology_key: str
     max_skew: int
 
     def told(self, about: str = "") -> str:
-        """Say how far."""
+        """Return the instruction with the new `maxSkew`."""
         return f"raise maxSkew{self.of_pod(about)} over {self.topology_key} to {self.max_skew}"
 
 
 class SetPriority(PodChange, frozen=True, kw_only=True, tag="setPriority"):
-    """Set another priority of a pod."""
+    """Change the priority of a pod."""
 
     priority: int
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the new priority."""
         return f"raise the priority{self.of_pod(about)} to {self.priority}"
 
 
@@ -235,7 +237,7 @@ class DeletePod(PodChange, frozen=True, kw_only=True, tag="deletePod"):
     """Delete a pod."""
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the name of the pod."""
         return f"delete pod {self.pod}"
 
 
@@ -245,7 +247,7 @@ class Uncordon(Change, frozen=True, kw_only=True, tag="uncordon"):
     node: str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the name of the node."""
         return f"uncordon node {self.node}"
 
 
@@ -257,39 +259,39 @@ class Scale(Change, frozen=True, kw_only=True, tag="scale"):
     replicas: int
 
     def told(self, about: str = "") -> str:
-        """Say how many."""
+        """Return the instruction with the number of replicas."""
         return f"scale {self.kind} {self.name} to {self.replicas} replicas"
 
 
 class AllowDisruptions(Change, frozen=True, kw_only=True, tag="allowDisruptions"):
-    """Make a disruption budget allow this many disruptions: more healthy replicas, or a wider budget."""
+    """Make a PodDisruptionBudget allow this many disruptions, with more healthy replicas or a wider budget."""
 
     budget: str
     allowed: int
 
     def told(self, about: str = "") -> str:
-        """Say how many."""
+        """Return the instruction with the number of disruptions."""
         count = f"{self.allowed} disruption{'' if self.allowed == 1 else 's'}"
         return f"make PodDisruptionBudget {self.budget} allow {count}, by more healthy replicas or a wider budget"
 
 
 class AddBudget(PodChange, frozen=True, kw_only=True, tag="addBudget"):
-    """Create a disruption budget that covers the pod's labels and allows one disruption."""
+    """Create a PodDisruptionBudget that covers the pod's labels and allows one disruption."""
 
     def told(self, about: str = "") -> str:
-        """Say for which."""
+        """Return the instruction with the name of the pod."""
         return f"create a PodDisruptionBudget for pod {self.pod} that allows 1 disruption"
 
 
 class ResizeGroup(Change, frozen=True, kw_only=True, tag="resizeGroup"):
-    """Change a node group's minimum or maximum size; None keeps it."""
+    """Change the minimum or maximum size of a node group; None keeps the value."""
 
     group: str
     min: int | None = None
     max: int | None = None
 
     def told(self, about: str = "") -> str:
-        """Say where to."""
+        """Return the instruction with the new sizes."""
         sizes = [f"lower the minimum size of group {self.group} to {self.min}"] if self.min is not None else []
         return joined(sizes + ([f"raise the maximum size of group {self.group} to {self.max}"] if self.max else []))
 
@@ -302,7 +304,7 @@ class SetGroupOption(Change, frozen=True, kw_only=True, tag="setGroupOption"):
     value: float | str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the flag and the group."""
         return f"set {self.option} of group {self.group} to {self.value}"
 
 
@@ -312,7 +314,7 @@ class RankFirst(Change, frozen=True, kw_only=True, tag="rankFirst"):
     group: str
 
     def told(self, about: str = "") -> str:
-        """Say which."""
+        """Return the instruction with the name of the group."""
         return f"rank group {self.group} first in the priority expander's ConfigMap"
 
 
@@ -341,7 +343,7 @@ AnyChange = (
 
 
 def once(changes: Iterable[AnyChange]) -> list[AnyChange]:
-    """Return the changes, each once, in their order; some cannot be hashed."""
+    """Return the changes in their order, without duplicates. Some changes are not hashable."""
     different: list[AnyChange] = []
     for change in changes:
         if change not in different:
@@ -350,14 +352,14 @@ def once(changes: Iterable[AnyChange]) -> list[AnyChange]:
 
 
 def resource_name(resource: str) -> str:
-    """Return what people call a resource: `CPU`, `memory`, `nvidia.com/gpu`."""
+    """Return the common name of a resource: `CPU`, `memory`, `nvidia.com/gpu`."""
     return _NAMES.get(resource, resource)
 
 
 def told(changes: Iterable[AnyChange], about: str = "") -> str:
-    """Return the instruction to make all of these changes; `about` as for `Change.told`.
+    """Return one instruction for all of these changes; `about` as for `Change.told`.
 
-    The verb of one change holds for those after it: `lower the CPU request to 4 and the memory request to 8Gi`.
+    Changes with the same verb share it: `lower the CPU request to 4 and the memory request to 8Gi`.
     """
     by_verb: dict[str, list[str]] = {}
     for change in changes:
@@ -368,11 +370,11 @@ def told(changes: Iterable[AnyChange], about: str = "") -> str:
 
 
 def joined(parts: Iterable[str]) -> str:
-    """Return words as one enumeration: `a, b and c`."""
+    """Return words as a list in a sentence: `a, b and c`."""
     *head, last = parts
     return f"{', '.join(head)} and {last}" if head else last
 
 
 def sentence(words: str) -> str:
-    """Return words as a sentence of their own."""
+    """Return words as a sentence with a capital letter and a full stop."""
     return f"{words[:1].upper()}{words[1:]}."

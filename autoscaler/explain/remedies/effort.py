@@ -1,4 +1,4 @@
-"""Which remedies come first: those that ask least of people, and keep what the pod is about."""
+"""Ranks remedies: those that need the least work and change the pod the least come first."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
@@ -11,7 +11,7 @@ from autoscaler.objects.node import ZONES
 
 _MOST = 4
 _FURTHER = 2
-"""Remedies that ask so much more than the best one are left out."""
+"""Remedies that need this much more effort than the best one are left out."""
 _EFFORT: Mapping[type[c.Change], int] = {
     c.CreateClaim: 0,
     c.CreateStorageClass: 0,
@@ -24,13 +24,13 @@ _EFFORT: Mapping[type[c.Change], int] = {
 }
 _MIDDLING = 2
 _ELSEWHERE = 3
-"""To run in another zone: no spelling is corrected, a choice is changed."""
+"""The effort to use another zone: this corrects no misspelling, it changes a choice."""
 _WITHOUT = 6
-"""To do without a resource at all: the pod would no longer be what it is."""
+"""The effort to do without a resource: the pod loses something essential."""
 
 
 def best_first(ways: Sequence[Remedy]) -> Iterator[Remedy]:
-    """Yield ways to help a pod, the least effort first; of equal ones the first, nearest miss first."""
+    """Yield ways to help a pod, least effort first; of equal ones, the nearest miss comes first."""
     efforts = {id(way): [_effort(change) for change in way.changes] for way in ways}
     least = min((max(effort) for effort in efforts.values() if effort), default=0)
     for way in sorted(ways, key=lambda way: (max(efforts[id(way)], default=_WITHOUT + 1), sum(efforts[id(way)]))):
@@ -47,9 +47,9 @@ def _effort(change: c.AnyChange) -> int:
 
 
 def shortlist(remedies: Iterator[Remedy]) -> list[Remedy]:
-    """Return the first few remedies, those that name a change before those that do not.
+    """Return the first few remedies; those that name a change come before the others.
 
-    One that takes all that an earlier one takes, and leaves no more of any request, is left out.
+    A remedy is left out if an earlier one needs no further changes and leaves at least as much of each request.
     """
     different: list[Remedy] = []
     for option in remedies:
@@ -68,13 +68,13 @@ def _includes(option: Remedy, other: Remedy) -> bool:
 
 
 def _left(changes: Collection[c.AnyChange]) -> Mapping[tuple[str, str], int]:
-    """Return what is left of requests, by pod and resource."""
+    """Return the remaining requests by pod and resource."""
     limits = [change for change in changes if isinstance(change, c.LimitRequest)]
     return {(limit.pod, limit.resource): quantity.amount(limit.resource, limit.at_most) for limit in limits}
 
 
 def _subjects(changes: Collection[c.AnyChange]) -> set[tuple[str, ...]]:
-    """Return what is changed, amounts and places aside."""
+    """Return what is changed, without amounts and places."""
     return {tuple(map(str, _subject(change))) for change in changes}
 
 

@@ -1,6 +1,6 @@
-"""What a pod would have to be like for the scheduler's filters to let it onto one node, real or a template's.
+"""Finds how a pod would have to change to pass the scheduler's filters on one node, real or a template's.
 
-Figures come from the simulated cluster: what is free there, and what the guards count.
+Figures come from the simulated cluster: free resources, and the counts of the guards.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ from autoscaler.snapshot.template import CONDITION_TAINTS
 
 
 def changes_to_fit(spot: Spot) -> tuple[AnyChange, ...] | None:
-    """Return all that must change for the node to take the pod; None where changing the pod cannot help."""
+    """Return all changes that the node needs to take the pod; None if no change of the pod can help."""
     changes: list[AnyChange] = []
     for reason in dict.fromkeys(rejection.reason for rejection in spot.placer.why(spot.cls, spot.position)):
         removing = _REMOVING.get(reason)
@@ -48,7 +48,7 @@ def changes_to_fit(spot: Spot) -> tuple[AnyChange, ...] | None:
 
 
 def told_for_node(changes: Sequence[AnyChange], spot: Spot, about: str = "") -> str:
-    """Return the instruction to have a node that exists take the pod; `about` as for `told`."""
+    """Return the instruction that makes an existing node take the pod; `about` as for `told`."""
     if all(isinstance(change, Uncordon) for change in changes):
         return sentence(told(changes, about))
     return sentence(f"{told(changes, about)} so that {spot.place} takes it")
@@ -66,7 +66,7 @@ def _dropping(field: PodField) -> "_Removing":
 
 
 def _tolerations(spot: Spot) -> Iterator[AnyChange]:
-    """Yield a toleration for each taint; nothing where a condition of the machine keeps the pod away."""
+    """Yield a toleration for each taint; yields nothing if a condition of the machine keeps the pod away."""
     against = [taint for taint in spot.node.taints if not spot.cls.tolerates(taint)]
     conditions = {taint.key for taint in against if spot.group is None} & CONDITION_TAINTS
     if not conditions <= {CORDONED.key}:
@@ -79,7 +79,7 @@ def _tolerations(spot: Spot) -> Iterator[AnyChange]:
 
 
 def _selection(spot: Spot) -> Iterator[AnyChange]:
-    """Yield how selector and affinity match: labels that were probably meant, and for all others that they go."""
+    """Yield changes that make selector and affinity match: probable labels for misspelt ones, removal of all others."""
     cls, node, meant = spot.cls, spot.node, tuple(corrections(spot))
     by_selector = {change.wrong_key: change for change in meant if change.field is PodField.NODE_SELECTOR}
     for key, value in cls.node_selector.items():
@@ -96,7 +96,7 @@ def _selection(spot: Spot) -> Iterator[AnyChange]:
 
 
 def _requests(spot: Spot) -> Iterator[AnyChange]:
-    """Yield the largest requests that fit; nothing where there is no pod slot left."""
+    """Yield the largest requests that fit; yields nothing if the node has no pod slot left."""
     if spot.free(quantity.PODS) < 1:
         return
     for resource, amount in spot.cls.requests.items():
@@ -140,7 +140,7 @@ def _pod_affinity(spot: Spot) -> Iterator[AnyChange]:
 
 
 def _restrictions(spot: Spot) -> Iterator[AnyChange]:
-    """Yield that the pod goes which uses a claim that only one may use."""
+    """Yield the deletion of the pod that uses a claim which only one pod may use."""
     for guard in refusing(NoFit.VOLUME_RESTRICTIONS, spot):
         users = guard.users if isinstance(guard, RestrictionGuard) else None
         user = None if users is None else counted_pod(spot, users, anywhere=True)
@@ -188,4 +188,4 @@ _REMOVING: Mapping[NoFit, _Removing] = {
     NoFit.VOLUME_RESTRICTIONS: _restrictions,
     NoFit.VOLUME_BINDING: storage_changes,
 }
-"""What removes everything that one filter has against the pod; nothing is yielded where something remains."""
+"""Functions that yield the changes which satisfy one filter completely; they yield nothing if none can."""

@@ -1,4 +1,4 @@
-"""What would let a node group grow: bounds, limits of the cluster, its state, and the expander's choice."""
+"""Finds what would let a node group grow: its bounds, limits of the cluster, its state, and the expander's choice."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,7 +33,7 @@ MAX_NODES = "max-nodes-total"
 
 
 def held_group(skipped: Skipped, ended: ExplainedPass, wanted: int = 1) -> Remedy:
-    """Return what would let a group grow that was not considered; a maximum, by so many nodes as are `wanted`."""
+    """Return what would let a skipped group grow; a maximum has to rise by `wanted` nodes."""
     group, reason = ended.view.groups.by_id[skipped.group], skipped.reason
     named = f"group {group.id}"
     match reason:
@@ -60,7 +60,7 @@ def held_group(skipped: Skipped, ended: ExplainedPass, wanted: int = 1) -> Remed
 
 
 def paused(code: str, group_id: str, ended: ExplainedPass, error: str) -> Remedy:
-    """Return how long a group that failed is left alone."""
+    """Return how long the autoscaler leaves a failed group alone."""
     pause = backed_off(ended.memory.registry.backoffs, group_id, ended.report.now)
     said = error or ("" if pause is None else pause.error.code)
     cause = f"needs a machine of group {group_id}, which could not grow" + (f" ({said})" if said else "")
@@ -73,7 +73,7 @@ def paused(code: str, group_id: str, ended: ExplainedPass, error: str) -> Remedy
 
 
 def by_change(code: str, culprit: tuple[CulpritKind, str], change: AnyChange, cause: str) -> Remedy:
-    """Return a remedy that is one change and no more."""
+    """Return a remedy that consists of one change."""
     return remedy(code, culprit, sentence(told([change])), [change], cause)
 
 
@@ -82,7 +82,7 @@ def _of(group_id: str) -> tuple[CulpritKind, str]:
 
 
 def more_nodes(wanted: int, ended: ExplainedPass, code: str = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL) -> Remedy:
-    """Return the limit on nodes that leaves room for so many more."""
+    """Return the limit on nodes that leaves room for this many more."""
     registry, config = ended.registry, ended.config
     counted = len(counted_nodes(ended.view, registry, config.rules)) + sum(registry.upcoming.values())
     present = max(counted, sum(1 for _ in registry.readings.ready()))
@@ -117,7 +117,7 @@ def _limited(group: Group, ended: ExplainedPass) -> Remedy:
 def _raised(
     need: Mapping[str, int | None], wanted: int, used: Mapping[str, int | None], limits: ResourceLimits
 ) -> Iterator[SetFlag]:
-    """Yield the flags that have to be raised for so many more nodes."""
+    """Yield the flags to raise for this many more nodes."""
     raised: dict[str, int] = {}
     for name, amount in need.items():
         before = used.get(name)
@@ -148,7 +148,7 @@ def _unhealthy(group: Group, ended: ExplainedPass) -> Remedy:
 
 
 def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> Remedy:
-    """Return which expander would have taken the group, by figures if any would, else by rank."""
+    """Return which expander would have chosen the group: by a figure if possible, else by rank."""
     names = list(config.scale_up.expander)
     inputs = ExpanderInputs(dice=dice(0), tie_break=TieBreak.STABLE, rules=config.rules)
     changes: list[AnyChange] = []

@@ -1,4 +1,4 @@
-"""The labels that a pod asks of its node: which of them are misspelt, and what exists instead."""
+"""The labels that a pod requires of its node: which of them are misspelt, and which exist instead."""
 
 import re
 from collections import Counter
@@ -35,19 +35,21 @@ _MOST = 500
 
 
 class WantedLabel(msgspec.Struct, frozen=True):
-    """A label that a pod asks for: a key with one of some values."""
+    """A label that a pod requires: a key with one of several values."""
 
     field: PodField
     key: str
     values: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return it as selectors are written."""
+        """Return the label in the syntax of selectors."""
         return f"{self.key}={_listed(self.values, 'or')}"
 
 
 def wanted_labels(cls: PodClass) -> Iterator[WantedLabel]:
-    """Yield the labels that selector and required affinity of a class name; of several terms those of all."""
+    """Yield the labels in selector and required affinity of a class; if the affinity has several terms, those of all
+    terms.
+    """
     for key, value in cls.node_selector.items():
         yield WantedLabel(PodField.NODE_SELECTOR, key, (value,))
     for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
@@ -57,7 +59,7 @@ def wanted_labels(cls: PodClass) -> Iterator[WantedLabel]:
 
 
 def labels_that_exist(ended: ExplainedPass) -> Iterator[Mapping[str, str]]:
-    """Yield the labels of each group's new nodes, in every zone; those of the nodes where there is no group."""
+    """Yield the labels of each group's new nodes, in every zone; without groups, the labels of the nodes."""
     for template in ended.report.templates.values():
         yield template.node.labels
         if template.zones is not None:
@@ -72,12 +74,12 @@ def keys_that_exist(ended: ExplainedPass) -> tuple[str, ...]:
 
 
 def values_of(key: str, ended: ExplainedPass) -> tuple[str, ...]:
-    """Return the values that exist of a label, sorted."""
+    """Return the existing values of a label, sorted."""
     return tuple(sorted({labels[key] for labels in labels_that_exist(ended) if key in labels}))
 
 
 def misspelt(cls: PodClass, ended: ExplainedPass) -> bool:
-    """Whether a label that a class asks for exists nowhere, and looks like one that does."""
+    """Whether a class requires a label that exists nowhere but resembles an existing one."""
     for wanted in wanted_labels(cls):
         known = values_of(wanted.key, ended)
         if known and set(wanted.values).isdisjoint(known) and near_word(wanted.key, wanted.values[0], known):
@@ -88,9 +90,9 @@ def misspelt(cls: PodClass, ended: ExplainedPass) -> bool:
 
 
 def foreign_groups(cls: PodClass, ended: ExplainedPass) -> frozenset[str]:
-    """Return the groups of another architecture or operating system than the class is probably made for.
+    """Return the groups whose architecture or operating system is probably wrong for the class.
 
-    That is the one it asks for, or else the one that most nodes have.
+    The right one is the one that the class requires, or else the most frequent one among nodes.
     """
     foreign: set[str] = set()
     for keys in (ARCHITECTURES, SYSTEMS):
@@ -110,7 +112,7 @@ def foreign_groups(cls: PodClass, ended: ExplainedPass) -> frozenset[str]:
 
 
 def corrections(spot: Spot) -> Iterator[SelectLabel]:
-    """Yield what the pod may ask for in place of labels that exist nowhere, of what the node has."""
+    """Yield labels of the node that can replace required labels which exist nowhere."""
     labels = spot.node.labels
     for wanted in wanted_labels(spot.cls):
         known = values_of(wanted.key, spot.ended)
@@ -136,9 +138,9 @@ def corrections(spot: Spot) -> Iterator[SelectLabel]:
 
 @lru_cache(maxsize=256)
 def near_word(key: str, word: str, known: tuple[str, ...]) -> str | None:
-    """Return the one of the known words, values of a label, that a word was probably meant to be.
+    """Return the known label value that a word was probably meant to be.
 
-    Long words, and more than some hundreds, are not compared: that takes time by the square.
+    Long words, and more than a few hundred words, are not compared, because the time grows with the square.
     """
     if key in (*ARCHITECTURES, *SYSTEMS) and _ALIASES.get(word) in known:
         return _ALIASES[word]
@@ -156,7 +158,7 @@ def _plain(word: str) -> str:
 
 
 def _numbered_alike(one: str, other: str) -> bool:
-    """Whether two words differ only in short parts, as `pool-1` and `pool-2` do: neither is the other misspelt."""
+    """Whether two words differ only in short parts, such as `pool-1` and `pool-2`; then neither is misspelt."""
     parts, others = (re.split(r"[-_.]", re.sub(r"\d+", "", word)) for word in (one, other))
     if len(parts) != len(others):
         return False
@@ -164,7 +166,7 @@ def _numbered_alike(one: str, other: str) -> bool:
 
 
 def corrected(selector: NodeSelector, changes: Collection[SelectLabel]) -> NodeSelector:
-    """Return a required node affinity with the labels that changes put in place of others."""
+    """Return a required node affinity with the corrected labels."""
     terms = [
         replace(term, match_expressions=[_corrected(one, changes) for one in term.match_expressions])
         for term in selector.node_selector_terms
@@ -180,7 +182,7 @@ def _corrected(one: Requirement, changes: Collection[SelectLabel]) -> Requiremen
 
 
 def unlike(spot: Spot) -> str:
-    """Return which label the pod asks for that the node does not have, and what exists."""
+    """Return the label that the pod requires and the node lacks, and the values that exist."""
     labels = spot.node.labels
     missing = [wanted for wanted in wanted_labels(spot.cls) if labels.get(wanted.key) not in wanted.values]
     for wanted in missing:
@@ -210,12 +212,12 @@ def _unknown(wanted: WantedLabel, known: tuple[str, ...], ended: ExplainedPass) 
 
 
 def in_another(key: str) -> str:
-    """Return where nodes with another value of a label are: `in another zone`."""
+    """Return the place of nodes with another value of a label: `in another zone`."""
     return f"in another {_WORDS[key][0]}" if key in _WORDS else f"with another {key}"
 
 
 def that_exist(key: str, values: Collection[str]) -> str:
-    """Return the values that exist of a well-known label in words: `the zones are a and b`."""
+    """Return the existing values of a well-known label in words: `the zones are a and b`."""
     one, many = _WORDS[key]
     return f"the only {one} is {_listed(values)}" if len(values) == 1 else f"the {many} are {_listed(values)}"
 

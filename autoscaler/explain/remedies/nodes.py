@@ -1,4 +1,4 @@
-"""Finds what would make a node removable: one function per reason, found by the tables at the end."""
+"""Finds what would make a node removable. The tables at the end have one function per reason."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -37,13 +37,13 @@ _GIB = 1024**3
 
 
 class NodeCase(msgspec.Struct, frozen=True, kw_only=True):
-    """One node that stays, or goes later, and what the pass decided about it."""
+    """One node that stays, or is removed later, and the pass's decisions about it."""
 
     name: str
     removal: Removal | None
-    """Its removal, where it is unneeded."""
+    """The removal of the node, if it is unneeded."""
     unremovable: UnremovableNode | None
-    """Why it stays, for unneeded nodes: for now."""
+    """Why the node stays; for an unneeded node, why it stays for now."""
     group: Group | None
     time_left_s: float | None
     ended: ExplainedPass
@@ -53,7 +53,7 @@ Remedies = Iterator[Remedy]
 
 
 def node_remedies(case: NodeCase) -> Remedies:
-    """Yield what would let the node go, the best first."""
+    """Yield what would let the autoscaler remove the node, best first."""
     stays = case.unremovable
     if stays is None:
         early = ended_early(case.ended)
@@ -73,11 +73,11 @@ _BEFORE_DRAINING = (
     UnremovableReason.DISABLED,
     UnremovableReason.UNREADY_DISABLED,
 )
-"""Reasons for which a node stays before anybody looks at its pods."""
+"""Reasons for which a node stays before the pass looks at its pods."""
 
 
 def _removable(case: NodeCase) -> Remedies:
-    """Yield why a node still is there that nothing keeps."""
+    """Yield why a node still exists that nothing blocks."""
     report, group = case.ended.report, case.group
     if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
         yield _cooling(case, ScaleDownResult.IN_COOLDOWN, case.ended.memory.registry.last)
@@ -95,7 +95,7 @@ def _removable(case: NodeCase) -> Remedies:
 
 
 def _with_drain(case: NodeCase, remedies: Remedies) -> Remedies:
-    """Yield remedies with what else the node's pods would need."""
+    """Yield remedies, together with what the node's pods would need."""
     needed = to_drain(case.name, case.ended)[0] if case.ended.placer is not None else []
     for first in remedies:
         yield together(needed, first) if first.changes else first
@@ -163,7 +163,7 @@ def _on_completion(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 
 def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    """Yield what keeps the node, and when that is looked at again."""
+    """Yield the reason that keeps the node, and when the autoscaler looks at it again."""
     memory = case.ended.memory.scale_down
     known = None if memory is None else memory.unremovable.get(case.name)
     left_s = 0.0 if known is None else max(0.0, known.until.mono - case.ended.report.now.mono)
@@ -184,7 +184,7 @@ def _group_cooling_down(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 
 def _cooling(case: NodeCase, code: str, last: LastActions) -> Remedy:
-    """Return when the delays after what happened last are over."""
+    """Return when the last delay after an event ends."""
     options = case.ended.config.scale_down
     delays = {
         "scale-down-delay-after-add": (last.scale_up, options.scale_down_delay_after_add_s),
@@ -233,7 +233,7 @@ def _not_long_enough(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 
 def _unneeded_for_s(case: NodeCase) -> float:
-    """Return how long the node has been unneeded; 0 where that is not known."""
+    """Return how long the node has been unneeded; 0 if unknown."""
     memory = case.ended.memory.scale_down
     since = None if memory is None else memory.unneeded.get(case.name)
     if since is None or case.unremovable is None or case.unremovable.time_left_s is None:
@@ -264,7 +264,7 @@ def _at_minimum(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedie
 
 
 def _minimum(case: NodeCase, group: Group) -> Remedies:
-    """Yield the minimum at which the node goes after the others of its group that the minimum keeps."""
+    """Yield the minimum size that lets this node go after the other nodes which the same minimum keeps."""
     ended, scale_down = case.ended, case.ended.report.scale_down
     owners = ended.view.groups.of_node
     before = 1 + sum(removal.group == group.id for removal in scale_down.begun)
@@ -281,7 +281,7 @@ def _minimum(case: NodeCase, group: Group) -> Remedies:
 
 
 def _atomic(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
-    """Yield what lets all other nodes of the group go."""
+    """Yield what would let the autoscaler remove all other nodes of the group."""
     cause = f"can only go with all of group {group.id}"
     needed = list(_others_of(case, group))
     if needed:
@@ -294,7 +294,7 @@ def _atomic(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
 
 
 def _others_of(case: NodeCase, group: Group) -> Remedies:
-    """Yield the best remedy of each other node of the group that has a reason of its own to stay."""
+    """Yield the best remedy of each other node of the group that stays for a reason of its own."""
     report, view = case.ended.report, case.ended.view
     removals = {removal.node.name: removal for removal in report.scale_down.unneeded}
     for node in view.nodes:
@@ -316,7 +316,7 @@ def _others_of(case: NodeCase, group: Group) -> Remedies:
 
 
 def _scarce(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
-    """Yield the minimum of the cluster that does without the node."""
+    """Yield the minimum of the cluster that allows the removal of the node."""
     limits, view, rules = case.ended.config.limits, case.ended.view, case.ended.config.rules
     node = view.nodes[view.positions[case.name]]
     shares = dict(contribution(node, group, view.groups.gpu_label, gpu_resources(rules)).shares())
@@ -335,7 +335,7 @@ def _scarce(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
 
 
 def _reserve(ended: ExplainedPass) -> Reserve:
-    """Return what the cluster may still lose, removals that have begun taken off."""
+    """Return how much the cluster may still lose; removals in progress count as done."""
     config = ended.config
     context = ScaleDownContext(
         now=ended.report.now,
@@ -399,4 +399,4 @@ _OF_GROUP: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode, Group
     UnremovableReason.NOT_UNDERUTILIZED: _used,
     UnremovableReason.GROUP_HELD: _group_held,
 }
-"""Reasons that need a group; without one, nothing but the reason itself is known."""
+"""Reasons that need a group; without a group, only the reason itself is known."""

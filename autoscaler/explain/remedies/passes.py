@@ -1,4 +1,4 @@
-"""Finds what kept a whole pass from deciding."""
+"""Finds what kept a whole pass from decisions."""
 
 from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.changes import SetFlag, Wait, told
@@ -11,7 +11,7 @@ from autoscaler.scaleup.pending import new_for_s
 
 
 def ended_early(ended: ExplainedPass) -> Remedy | None:
-    """Return why the pass ended before it decided anything; None where it went through."""
+    """Return why the pass ended before it decided anything; None if the pass was complete."""
     end = ended.report.end
     match end:
         case PassEnd.EMPTY_CLUSTER:
@@ -34,19 +34,19 @@ def ended_early(ended: ExplainedPass) -> Remedy | None:
 
 
 def next_pass(code: str, cause: str, ended: ExplainedPass) -> Remedy:
-    """Return that the next pass is to be waited for."""
+    """Return the advice to wait for the next pass."""
     return after(code, cause, ended.config.loop.scan_interval_s, ended)
 
 
 def after(code: str, cause: str, seconds: float, ended: ExplainedPass) -> Remedy:
-    """Return that so much time is to pass."""
+    """Return the advice to wait for some time."""
     wait = Wait(seconds=seconds)
     text = f"Wait {wait.span}; the autoscaler then decides again."
     return remedy(code, (CulpritKind.TIME, rfc3339(ended.report.now.wall + seconds)), text, [wait], cause)
 
 
 def held_back(ended: ExplainedPass) -> Remedy | None:
-    """Return why the pass helped no pod at all although some need nodes."""
+    """Return why the pass helped no pod although some pods need nodes."""
     report, limit = ended.report, ended.config.limits.max_nodes_total
     result, plan = report.scale_up.result, report.scale_up.plan
     if result is ScaleUpResult.IN_COOLDOWN:

@@ -1,4 +1,4 @@
-"""Finds what would get a pod that needs a new node onto one."""
+"""Finds what would help a pod that needs a new node."""
 
 from collections.abc import Iterator, Sequence
 
@@ -40,18 +40,18 @@ from autoscaler.snapshot.template import Template
 
 _MOST_GROUPS = 12
 _MOST_NODES = 5
-"""So many are looked at, nearest miss first."""
+"""How many groups and nodes are looked at, nearest miss first."""
 _BY_LABELS = frozenset((NoFit.NODE_AFFINITY, NoFit.VOLUME_BINDING, NoFit.VOLUME_ZONE))
-"""Filters that ask for nothing but labels of the node."""
+"""Filters that require only labels of the node."""
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """What there is that could take a pod, nearest miss first."""
+    """The groups and nodes that might take a pod, nearest miss first."""
 
     groups: Sequence[tuple[str, Skipped | None]] = ()
-    """Ids, and why a group may not grow."""
+    """Ids of groups, and why each may not grow; None if it may."""
     nodes: Sequence[int] = ()
-    """Positions."""
+    """Positions of nodes."""
 
 
 def unschedulable_remedies(pod: Pod, outcome: str, ended: ExplainedPass, reach: Reach) -> Iterator[Remedy]:
@@ -80,7 +80,7 @@ def unschedulable_remedies(pod: Pod, outcome: str, ended: ExplainedPass, reach: 
 
 
 def _not_chosen(pod: Pod, ended: ExplainedPass) -> Remedy:
-    """Return how the expander would take a group for a pod, if what it was offered is known."""
+    """Return what would make the expander choose a group for a pod, if the offers are known."""
     plan = ended.report.scale_up.plan
     rounds = () if plan is None or not plan.rounds or plan.rounds[0].chosen is not None else plan.rounds
     for round_ in rounds:
@@ -91,7 +91,7 @@ def _not_chosen(pod: Pod, ended: ExplainedPass) -> Remedy:
 
 
 def _nodes_for(pod: Pod, ended: ExplainedPass, groups: Sequence[str]) -> int:
-    """Return how many more nodes it takes until a pod has its place, others before it included."""
+    """Return how many more nodes the pod needs to get a place, including nodes for the pods before it."""
     plan, unschedulable = ended.report.scale_up.plan, ended.report.pods.unschedulable
     held = {} if plan is None else plan.held
     keys = [other.key for other in unschedulable]
@@ -105,7 +105,7 @@ def _nodes_for(pod: Pod, ended: ExplainedPass, groups: Sequence[str]) -> int:
 
 
 def _refused(ended: ExplainedPass) -> Iterator[Remedy]:
-    """Yield when each group that could not grow is tried again, soonest first."""
+    """Yield when the autoscaler tries each failed group again, soonest first."""
     backoffs, now = ended.memory.registry.backoffs, ended.report.now
     failed = {resized.group: resized.error.message for resized in ended.report.increases if resized.error is not None}
     pauses = {group: backed_off(backoffs, group, now) for group in failed}
@@ -115,7 +115,7 @@ def _refused(ended: ExplainedPass) -> Iterator[Remedy]:
 
 
 def _fits(pod: Pod, ended: ExplainedPass, reach: Reach) -> Iterator[Remedy]:
-    """Yield what would have groups or, where no group can, nodes take the pod; at least one remedy."""
+    """Yield what would make groups take the pod or, if no group can, nodes; at least one remedy."""
     foreign = foreign_groups(pod.cls, ended)
     ways: list[Remedy] = []
     for far in (False, True):
@@ -137,7 +137,7 @@ def _into_any(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: Exp
 
 
 def _no_way(pod: Pod, ended: ExplainedPass, reach: Reach) -> Remedy:
-    """Return what keeps the pod off the nearest group, where no change is known that helps."""
+    """Return what keeps the pod off the nearest group, if no known change helps."""
     text = "Add a group whose nodes suit it; no change of the pod or of a group's sizes helps."
     culprit = CulpritKind.POD, pod.key
     if not reach.groups:
@@ -157,7 +157,7 @@ def _no_way(pod: Pod, ended: ExplainedPass, reach: Reach) -> Remedy:
 
 
 def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: ExplainedPass) -> Remedy | None:
-    """Return all that must change for a group to grow for the pod; None where that cannot be told."""
+    """Return all changes that a group needs to grow for the pod; None if they are unknown."""
     ended.check()
     placer, template = ended.simulated, ended.report.templates.get(group_id)
     first = None if skipped is None else held_group(skipped, ended, _nodes_for_all_like(pod, template, ended))
@@ -181,7 +181,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
 
 
 def _nodes_for_all_like(pod: Pod, template: Template | None, ended: ExplainedPass) -> int:
-    """Return how many nodes of a group all pods of the pod's class need that are still without one; at least 1."""
+    """Return how many nodes of a group the waiting pods of the pod's class need; at least 1."""
     plan = ended.report.scale_up.plan
     waiting = () if plan is None else (*plan.remaining, *plan.awaiting)
     pods = [other for other in waiting if other.cls is pod.cls]
@@ -191,14 +191,14 @@ def _nodes_for_all_like(pod: Pod, template: Template | None, ended: ExplainedPas
 
 
 def _held_besides(first: Remedy, changes: Sequence[AnyChange], pod: Pod) -> Remedy:
-    """Return what has a group that may not grow take a pod which does not fit it either."""
+    """Return what makes a group take a pod that it rejects while it may not grow either."""
     text = f"{first.text} {sentence(told(changes, pod.key))}"
     culprit = first.culprit.kind, first.culprit.name
     return remedy(first.code, culprit, text, (*first.changes, *changes), first.cause)
 
 
 def _to_take(changes: Sequence[AnyChange], spot: Spot, another: str) -> str:
-    """Return the instruction to have a group take a pod, and which other group would do as well."""
+    """Return the instruction that makes a group take a pod, and names another group that would do as well."""
     words = told(changes, spot.pod.key)
     if all(isinstance(change, CreateClaim | CreateStorageClass) for change in changes):
         return sentence(words)
@@ -224,7 +224,7 @@ def _only_apart(changes: Sequence[AnyChange]) -> bool:
 
 
 def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: ExplainedPass) -> Remedy | None:
-    """Return the nearest group that would take the pod if only its labels were those the pod, or its volume, needs."""
+    """Return the nearest group that lacks only the labels which the pod or its volume requires."""
     trial = ended.simulated.trial
     for group_id, skipped in groups:
         template = ended.report.templates.get(group_id)
@@ -246,7 +246,7 @@ def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended:
 
 
 def _labels_to_have(spot: Spot, reasons: Sequence[Rejection]) -> dict[str, str]:
-    """Return the labels that the pod and its volumes ask for and the node lacks; none where more than that is amiss."""
+    """Return the labels that the pod and its volumes require and the node lacks; none if another filter fails too."""
     if not {rejection.reason for rejection in reasons} <= _BY_LABELS or misspelt(spot.cls, spot.ended):
         return {}
     stored = storage_labels(spot)
@@ -267,7 +267,7 @@ def _takes(node: Node, pod: Pod, ended: ExplainedPass) -> bool:
 
 
 def onto_nodes(pod: Pod, ended: ExplainedPass, nodes: Sequence[int], code: str | None = None) -> Iterator[Remedy]:
-    """Yield what must change for nodes that exist to take the pod; `code` None: what keeps it off each."""
+    """Yield the changes that existing nodes need to take the pod; with `code` None, why each node rejects it."""
     for position in nodes[:_MOST_NODES]:
         ended.check()
         spot = Spot(ended, pod, position)
@@ -281,7 +281,7 @@ def onto_nodes(pod: Pod, ended: ExplainedPass, nodes: Sequence[int], code: str |
 
 
 def beyond(remedies: Iterator[Remedy], pod: Pod, ended: ExplainedPass, reach: Reach) -> Iterator[Remedy]:
-    """Yield the remedies with what else it takes: once the pod takes part, no node and no group would take it yet."""
+    """Yield the remedies together with a remedy for room: the pod fits no node and no group yet."""
     nearest = next(_fits(pod, ended, reach))
     for first in remedies:
         alone = first.code == Waiting.DAEMONSET or not first.changes or first.changes == nearest.changes

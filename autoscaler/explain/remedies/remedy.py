@@ -20,11 +20,11 @@ from autoscaler.reasons import (
 )
 
 _TOLD = 3
-"""Of several remedies that belong together, so many are told."""
+"""How many remedies that belong together are described in words."""
 
 
 class Obstacle(StrEnum):
-    """Obstacles that have no reason."""
+    """Obstacles for which no reason is defined."""
 
     NO_GROUPS = "NoNodeGroups"
     INCREASE_FAILED = "IncreaseFailed"
@@ -58,17 +58,17 @@ class CulpritKind(StrEnum):
     CONTROLLER = "controller"
     BUDGET = "budget"
     TIME = "time"
-    """Nothing but time stands in the way; the name is when it is over, RFC 3339."""
+    """Only time stands in the way. The name is the end of the wait, RFC 3339."""
 
 
 class Culprit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The object, flag or time that causes the obstacle; a pod's and a budget's name is `namespace/name`."""
+    """The object, flag or time that causes the obstacle. The name of a pod or a budget is `namespace/name`."""
 
     kind: CulpritKind
     name: str
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return the culprit in words."""
         return f"--{self.name}" if self.kind is CulpritKind.FLAG else f"{self.kind} {self.name}"
 
 
@@ -78,11 +78,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     code: ObstacleCode
     culprit: Culprit
     cause: str = ""
-    """What stands in the way, as a clause about the pod or the node: `needs 12 CPU, the largest machine has 7.9`."""
+    """The obstacle, as a clause about the pod or the node: `needs 12 CPU, the largest machine has 7.9`."""
     text: str
-    """What to do about it: one or two sentences for people."""
+    """What to do about the obstacle, in one or two sentences."""
     changes: list[AnyChange]
-    """All have to be made; empty: no setting helps, the text says what does."""
+    """All of these changes are necessary. If there are none, no setting helps, and the text says what does."""
 
 
 def remedy(
@@ -94,11 +94,10 @@ def remedy(
 
 
 def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: float | None = None) -> Remedy:
-    """Return one remedy with the changes of all; code, culprit and, if it is `first`, cause are the first one's.
+    """Return one remedy with the changes of all; its code, culprit and, if it is `first`, cause are those of the first.
 
-    The text names the first few.
-
-    `until_s`: the node is looked at again that many seconds from now.
+    The text describes the first few. `until_s` is the time after which the autoscaler looks at the node again, in
+    seconds.
     """
     remedies = [*([] if first is None else [first]), *needed]
     lead = remedies[0]
@@ -114,5 +113,5 @@ def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: flo
 
 
 def _few(told: list[str], more: str) -> list[str]:
-    """Return the first few, and how many more there are."""
+    """Return the first few, and the number of the others."""
     return told if len(told) <= _TOLD else [*told[: _TOLD - 1], more.format(len(told) - _TOLD + 1)]

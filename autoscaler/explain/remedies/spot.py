@@ -1,4 +1,4 @@
-"""One node, real or a group's next, that does not take a pod, and the pods that keep it away there."""
+"""One node that rejects a pod, real or the next one of a group, and the pods that keep the pod off it."""
 
 from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ class Spot(msgspec.Struct, frozen=True):
     pod: Pod
     position: int
     group: str | None = None
-    """The group whose next node it is; None: a node that exists."""
+    """The group whose next node this is; None for an existing node."""
 
     @property
     def cls(self) -> PodClass:
@@ -43,23 +43,23 @@ class Spot(msgspec.Struct, frozen=True):
         return self.trial.node(self.position)
 
     def free(self, resource: str) -> int:
-        """Return how much of a resource is free there, in the engine's unit."""
+        """Return the free amount of a resource on the node, in the engine's unit."""
         rows = self.trial.vocabulary.rows
         return max(0, int(self.trial.free[rows[resource], self.position])) if resource in rows else 0
 
     @property
     def place(self) -> str:
-        """What to call the group or the node."""
+        """The name of the group or the node."""
         return f"node {self.trial.name(self.position)}" if self.group is None else f"group {self.group}"
 
     @property
     def where(self) -> str:
-        """What to call all nodes like it."""
+        """A noun phrase for all nodes like this one."""
         return self.place if self.group is None else f"new nodes of {self.place}"
 
 
 def counted_pod(spot: Spot, tally: DomainTally, *, anywhere: bool = False) -> Pod | None:
-    """Return one of the pods that a tally counts in the domain of the node, or `anywhere`; the pod itself aside."""
+    """Return one other pod that a tally counts in the domain of the node, or `anywhere`."""
     trial, view = spot.trial, spot.ended.view
     codes = trial.labels(tally.key)
     among = view.pod_nodes[np.isin(view.pod_classes, tally.classes)]
@@ -86,7 +86,7 @@ def _first(spot: Spot, tally: DomainTally, pods: Iterable[Pod]) -> Pod | None:
 
 
 def pod_with_port(spot: Spot, port: int) -> Pod | None:
-    """Return the pod on the node that holds a host port."""
+    """Return the pod on the node that uses a host port."""
     template = spot.trial.template(spot.position)
     here = spot.ended.view.pods[spot.position] if template is None else template.pods
     return next((pod for pod in here if any(held.port == port for held in pod.cls.host_ports)), None)

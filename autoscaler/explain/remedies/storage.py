@@ -1,4 +1,4 @@
-"""What is wrong with the PersistentVolumeClaims of a pod, and where its volumes can be used."""
+"""Finds what is wrong with the PersistentVolumeClaims of a pod, and where its volumes can be used."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,7 +13,7 @@ from autoscaler.snapshot.cluster import Related
 
 
 def storage_changes(spot: Spot) -> Iterator[AnyChange]:
-    """Yield the objects to create for the claims of the pod; nothing where that is not enough."""
+    """Yield the objects to create for the claims of the pod; yields nothing if objects alone do not help."""
     related = spot.ended.view.related
     changes = [_creation(faulty, spot.cls, related) for faulty in faulty_claims(spot.cls, related)]
     yield from (change for change in changes if change is not None and None not in changes)
@@ -34,7 +34,7 @@ def _missing_class(faulty: FaultyClaim, cls: PodClass, related: Related) -> str:
 
 
 def storage_trouble(spot: Spot) -> tuple[str, str] | None:
-    """Return what is wrong with the first claim that no node can serve, and what to do about it; None: nothing is."""
+    """Return the problem of the first claim that no node can serve, and its fix; None if all claims are good."""
     related = spot.ended.view.related
     faulty = next(faulty_claims(spot.cls, related), None)
     if faulty is None:
@@ -95,7 +95,7 @@ def _unbound(faulty: FaultyClaim, claim: PersistentVolumeClaim, cls: PodClass, r
 
 
 def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
-    """Return the first volume of the pod that cannot be used on the node, and the labels of a node where it can."""
+    """Return the first volume of the pod that cannot be used on the node, and the labels of a node that can use it."""
     related, labels = spot.ended.view.related, spot.node.labels
     for name in spot.cls.claims:
         claim = related.claims.get(f"{spot.pod.namespace}/{name}")
@@ -114,13 +114,13 @@ def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
 
 
 def _allowed(storage: StorageClass) -> dict[str, str]:
-    """Return labels of nodes for which a class makes volumes, as far as it names some."""
+    """Return the labels of nodes for which a class creates volumes, as far as the class names some."""
     expressions = storage.allowed_topologies[0].match_label_expressions if storage.allowed_topologies else []
     return {one.key: one.values[0] for one in expressions if one.values}
 
 
 def _asked(volume: PersistentVolume) -> dict[str, str]:
-    """Return labels of nodes that can use a volume, as far as it names some."""
+    """Return the labels of nodes that can use a volume, as far as the volume names some."""
     named = volume.metadata.labels
     asked = {key: named[key].split("__")[0].strip() for key in (*ZONES, *REGIONS) if key in named}
     affinity = volume.spec.node_affinity

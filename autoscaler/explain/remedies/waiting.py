@@ -1,4 +1,4 @@
-"""Finds what would make a pending pod take part that the pass skipped."""
+"""Finds what would make the autoscaler consider a pending pod that the pass skipped."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -24,7 +24,7 @@ from autoscaler.scaleup.pending import scale_up_delay_s
 
 
 def waiting_remedies(pod: Pod, reason: Waiting, ended: ExplainedPass, nodes: Sequence[int]) -> Iterator[Remedy]:
-    """Yield what would have a pod take part; nothing where that is as it should be.
+    """Yield what would make the pass consider the pod; yields nothing if nothing is wrong.
 
     `nodes` are positions, nearest miss first.
     """
