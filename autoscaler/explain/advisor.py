@@ -21,7 +21,7 @@ log = Log(__name__)
 
 _NO_GROUP = "fits no node group"
 _LONGEST = 500
-_FRESH_S = 60.0
+_FRESH_S = 300.0
 """Advice is kept for this many seconds while the outcome stays the same."""
 _ASKS_A_PERSON = (Skip.BACKED_OFF, Obstacle.INCREASE_FAILED)
 """Obstacles that a person has to look at, although the autoscaler tries again by itself."""

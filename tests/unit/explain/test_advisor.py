@@ -166,7 +166,7 @@ def test_what_is_known_is_not_asked_again_until_it_is_old_or_the_outcome_changed
     again = advisor(ended)
     assert clock.now().mono - at == pytest.approx(0.002)
     assert all(again[cls] is first[cls] for cls in first)
-    later = msgspec.structs.replace(ended.report, now=ended.report.now.later(61.0))
+    later = msgspec.structs.replace(ended.report, now=ended.report.now.later(301.0))
     renewed = advisor(msgspec.structs.replace(ended, report=later))
     assert all(renewed[cls] == first[cls] and renewed[cls] is not first[cls] for cls in first)
 
