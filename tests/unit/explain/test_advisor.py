@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.clock import Clock, Instant, VirtualClock
+from autoscaler.clock import Clock, VirtualClock
 from autoscaler.explain.advisor import PodAdvisor
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.observe.headline import headline
@@ -15,22 +15,11 @@ from autoscaler.observe.summary import summarise
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skip
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
+from tests.clocks import TickingClock
 from tests.manifests import Json, a_group, a_pod, a_template, named
 
 TAINT = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 POOLS = [a_group("g", a_template(labels={"pool": "general"})), a_group("s", a_template(labels={"pool": "spot"}))]
-
-
-class TickingClock(VirtualClock):
-    """Each look at it takes some time."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self._seconds = seconds
-
-    def now(self) -> Instant:
-        self.advance(self._seconds)
-        return super().now()
 
 
 def a_pass(*pods: Json, groups: list[Json] | None = None, **fields: Any) -> EndedPass:

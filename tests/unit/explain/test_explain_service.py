@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from autoscaler.clock import Instant, VirtualClock
+from autoscaler.clock import VirtualClock
 from autoscaler.explain.explain import parse_targets
 from autoscaler.explain.service import BUSY, FAILED, NO_PASS, TOO_LONG, ExplainService, Reply
 from autoscaler.loop.ended_pass import EndedPass
@@ -16,24 +16,13 @@ from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.play import play_and_explain, play_and_look
+from tests.clocks import TickingClock
 from tests.manifests import a_pod, running
 from tests.situations.scenes import pending, standing
 
 POD = "pod/default/web-0"
 NODE = "node/n"
 TOO_LARGE = pending(a_pod(cpu="5"))
-
-
-class TickingClock(VirtualClock):
-    """Each look at it takes some time."""
-
-    def __init__(self, seconds: float) -> None:
-        super().__init__()
-        self._seconds = seconds
-
-    def now(self) -> Instant:
-        self.advance(self._seconds)
-        return super().now()
 
 
 class Desk:
