@@ -63,7 +63,7 @@ class _GroupForPod(msgspec.Struct, frozen=True):
 
     @property
     def order(self) -> tuple[int, int, float]:
-        """The sort key: groups that help come first; for a group that may not grow, one more filter counts as failed."""
+        """The sort key. Groups that help come first; a group that may not grow counts as failing one more filter."""
         filters, missed = self.miss.distance
         helps = min(_FATES.index(self.fate), _FATES.index(GroupFate.LEFT_OUT))
         return helps, filters + (self.skipped is not None), missed if filters else 1.0

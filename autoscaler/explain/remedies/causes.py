@@ -41,15 +41,15 @@ def _resources(spot: Spot) -> str:
     short = {name: amount for name, amount in requests.items() if amount > spot.free(name)}
     if spot.group is None:
         has = joined(quantity.readable(name, spot.free(name)) for name in short)
-        return f"needs {joined(_amount(*each) for each in short.items())}, {spot.place} has {has} free"
+        return f"needs {joined(_amount(*request) for request in short.items())}, {spot.place} has {has} free"
     templates, foreign = spot.ended.report.templates, foreign_groups(spot.cls, spot.ended)
-    fitting = ((group, each) for group, each in templates.items() if _may_use(spot.cls, each.node))
-    allowed = [each for group, each in fitting if group not in foreign]
+    fitting = ((group, template) for group, template in templates.items() if _may_use(spot.cls, template.node))
+    allowed = [template for group, template in fitting if group not in foreign]
     machine = "machine" if len(allowed) == len(templates) else "machine that it may use"
     most = {name: max((_room(template, name) for template in allowed), default=0) for name in short}
     lacking = {name: amount for name, amount in short.items() if amount > most[name]}
     if not lacking:
-        needs = joined(_amount(*each) for each in requests.items() if each[1])
+        needs = joined(_amount(name, amount) for name, amount in requests.items() if amount)
         return f"needs {needs}, no {machine} has all of it"
     worst = max(lacking, key=lambda name: lacking[name] / max(1, most[name]))
     if most[worst] <= 0:
@@ -136,14 +136,14 @@ def _storage(spot: Spot) -> str:
     trouble = storage_trouble(spot)
     if trouble is not None:
         return trouble[0]
-    found = storage_labels(spot)
-    if found is None:
+    volume = storage_labels(spot)
+    if volume is None:
         return f"needs volumes for its PersistentVolumeClaims, and {spot.where} can have none"
-    what, labels = found
+    what, labels = volume
     zone = next((labels[key] for key in ZONES if key in labels), None)
     if zone is None:
         return f"{what} only where {joined(f'{key}={value}' for key, value in labels.items())}"
-    zones = sorted({one for key in ZONES for one in values_of(key, spot.ended)})
+    zones = sorted({name for key in ZONES for name in values_of(key, spot.ended)})
     others = f", {that_exist(ZONES[0], zones)}" if zones and zone not in zones else ""
     return f"{what} only in zone {zone}{others}"
 

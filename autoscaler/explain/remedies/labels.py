@@ -53,9 +53,9 @@ def wanted_labels(cls: PodClass) -> Iterator[WantedLabel]:
     for key, value in cls.node_selector.items():
         yield WantedLabel(PodField.NODE_SELECTOR, key, (value,))
     for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
-        for one in term.match_expressions:
-            if one.operator == Operator.IN and one.values:
-                yield WantedLabel(PodField.NODE_AFFINITY, one.key, tuple(one.values))
+        for requirement in term.match_expressions:
+            if requirement.operator == Operator.IN and requirement.values:
+                yield WantedLabel(PodField.NODE_AFFINITY, requirement.key, tuple(requirement.values))
 
 
 def labels_that_exist(ended: ExplainedPass) -> Iterator[Mapping[str, str]]:
@@ -157,9 +157,9 @@ def _plain(word: str) -> str:
     return re.sub(r"[-_.]", "", word.lower())
 
 
-def _numbered_alike(one: str, other: str) -> bool:
+def _numbered_alike(first: str, second: str) -> bool:
     """Whether two words differ only in short parts, such as `pool-1` and `pool-2`; then neither is misspelt."""
-    parts, others = (re.split(r"[-_.]", re.sub(r"\d+", "", word)) for word in (one, other))
+    parts, others = (re.split(r"[-_.]", re.sub(r"\d+", "", word)) for word in (first, second))
     if len(parts) != len(others):
         return False
     return all(part == theirs or max(len(part), len(theirs)) <= 2 for part, theirs in zip(parts, others, strict=True))
@@ -168,17 +168,18 @@ def _numbered_alike(one: str, other: str) -> bool:
 def corrected(selector: NodeSelector, changes: Collection[SelectLabel]) -> NodeSelector:
     """Return a required node affinity with the corrected labels."""
     terms = [
-        replace(term, match_expressions=[_corrected(one, changes) for one in term.match_expressions])
+        replace(term, match_expressions=[_corrected(requirement, changes) for requirement in term.match_expressions])
         for term in selector.node_selector_terms
     ]
     return NodeSelector(node_selector_terms=terms)
 
 
-def _corrected(one: Requirement, changes: Collection[SelectLabel]) -> Requirement:
+def _corrected(requirement: Requirement, changes: Collection[SelectLabel]) -> Requirement:
     for change in changes:
-        if one.operator == Operator.IN and one.key == change.wrong_key and change.wrong_value in one.values:
-            return replace(one, key=change.key, values=[change.value])
-    return one
+        same_key = requirement.operator == Operator.IN and requirement.key == change.wrong_key
+        if same_key and change.wrong_value in requirement.values:
+            return replace(requirement, key=change.key, values=[change.value])
+    return requirement
 
 
 def unlike(spot: Spot) -> str:
@@ -197,10 +198,10 @@ def unlike(spot: Spot) -> str:
 def _unknown(wanted: WantedLabel, known: tuple[str, ...], ended: ExplainedPass) -> str:
     whose = "group" if ended.report.templates else "node"
     if wanted.key in _WORDS and known:
-        one = _WORDS[wanted.key][0]
+        noun = _WORDS[wanted.key][0]
         near = near_word(wanted.key, wanted.values[0], known)
         guess = "" if near is None else f" (did you mean {near}?)"
-        return f"wants {one} {_listed(wanted.values, 'or')}, {that_exist(wanted.key, known)}{guess}"
+        return f"wants {noun} {_listed(wanted.values, 'or')}, {that_exist(wanted.key, known)}{guess}"
     value = wanted.values[0]
     if wanted.key == HOSTNAME:
         return f"wants the node whose host name is {value}"

@@ -220,7 +220,7 @@ def _or_another_group(changes: Sequence[AnyChange], spot: Spot) -> str:
 
 
 def _only_apart(changes: Sequence[AnyChange]) -> bool:
-    return all(isinstance(one, DropFromPod) and one.field is PodField.POD_ANTI_AFFINITY for one in changes)
+    return all(isinstance(change, DropFromPod) and change.field is PodField.POD_ANTI_AFFINITY for change in changes)
 
 
 def _like_a_group(pod: Pod, groups: Sequence[tuple[str, Skipped | None]], ended: ExplainedPass) -> Remedy | None:

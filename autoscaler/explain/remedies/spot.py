@@ -64,9 +64,9 @@ def counted_pod(spot: Spot, tally: DomainTally, *, anywhere: bool = False) -> Po
     codes = trial.labels(tally.key)
     among = view.pod_nodes[np.isin(view.pod_classes, tally.classes)]
     here = among if anywhere else among[codes[among] == codes[spot.position]]
-    found = _first(spot, tally, (pod for position in dict.fromkeys(here.tolist()) for pod in view.pods[position]))
-    if found is not None:
-        return found
+    pod = _first(spot, tally, (pod for position in dict.fromkeys(here.tolist()) for pod in view.pods[position]))
+    if pod is not None:
+        return pod
     placed: set[PodClass] = set()
     for cls, positions, counts in trial.moves():
         inside = anywhere or (codes[positions] == codes[spot.position])

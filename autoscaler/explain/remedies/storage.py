@@ -116,7 +116,7 @@ def storage_labels(spot: Spot) -> tuple[str, dict[str, str]] | None:
 def _allowed(storage: StorageClass) -> dict[str, str]:
     """Return the labels of nodes for which a class creates volumes, as far as the class names some."""
     expressions = storage.allowed_topologies[0].match_label_expressions if storage.allowed_topologies else []
-    return {one.key: one.values[0] for one in expressions if one.values}
+    return {expression.key: expression.values[0] for expression in expressions if expression.values}
 
 
 def _asked(volume: PersistentVolume) -> dict[str, str]:
@@ -126,4 +126,5 @@ def _asked(volume: PersistentVolume) -> dict[str, str]:
     affinity = volume.spec.node_affinity
     terms = [] if affinity is None or affinity.required is None else affinity.required.node_selector_terms
     expressions = terms[0].match_expressions if terms else []
-    return asked | {one.key: one.values[0] for one in expressions if one.operator == Operator.IN and one.values}
+    required = (expression for expression in expressions if expression.operator == Operator.IN and expression.values)
+    return asked | {expression.key: expression.values[0] for expression in required}
