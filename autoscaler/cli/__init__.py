@@ -1,1 +1,1 @@
-"""The command line: one module per subcommand, each turning arguments into calls of the layers below."""
+"""The command line. Each subcommand has a module that turns arguments into calls of the layers below."""

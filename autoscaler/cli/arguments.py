@@ -22,16 +22,16 @@ _NAMED = re.compile(r"argument (?:-\w/)?(?P<name>\S+): (?P<problem>.*)", re.DOTA
 
 
 class Argument(msgspec.Struct, frozen=True, kw_only=True):
-    """An option, a flag or a positional argument, as completion needs it."""
+    """An option, a flag or a positional argument, in the form that completion needs."""
 
     names: Sequence[str] = ()
-    """With their dashes; none of a positional argument."""
+    """With their dashes; empty for a positional argument."""
     help: str
     takes_value: bool = True
-    """Whether the next word is its value. After an equals sign every flag has one."""
+    """Whether the next word is the value. Every flag takes a value after an equals sign."""
     choices: Callable[[], Iterable[str]] = tuple
     is_list: bool = False
-    """Whether a value is a list of choices, separated by commas."""
+    """Whether the value is a list of choices, separated by commas."""
     is_file: bool = False
 
 
@@ -43,18 +43,19 @@ class ParsedAction(NamedTuple):
 
 
 class Parser(argparse.ArgumentParser):
-    """`argparse` whose complaints are `ConfigError`s in this project's words: a line for each, that names the option.
+    """An `argparse` parser that raises `ConfigError` in this project's words: one line per problem, with the option's
+    name.
 
-    No option can be abbreviated. Parsers of actions are of this class too.
+    Options cannot be abbreviated. The parsers of actions have this class too.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**options, "allow_abbrev": False})
 
-    def parse_known_args(  # type: ignore[override]  # nobody hands in another kind of namespace
+    def parse_known_args(  # type: ignore[override]  # no caller passes another kind of namespace
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse words; those that are unknown are flags, if `accept_flags` was called, and wrong if they are not."""
+        """Parse words. Unknown words are flags if `accept_flags` was called, and errors otherwise."""
         parsed, unknown = super().parse_known_args(args, namespace)
         if self.get_default("flags") is None:
             problems = list(self._unknown(unknown))
@@ -66,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, []
 
     def arguments(self) -> list[Argument]:
-        """Return what may be given here: options, flags and positional arguments, in the order of the help."""
+        """Return the options, flags and positional arguments that are allowed here, in the order of the help."""
         own = [_argument(action) for action in self._actions if not isinstance(action, argparse._SubParsersAction)]
         if self.get_default("flags") is None:
             return own
@@ -74,7 +75,7 @@ class Parser(argparse.ArgumentParser):
         return [*own, *map(_flag_argument, others)]
 
     def actions(self) -> Mapping[str, "ParsedAction"]:
-        """Return the actions by name, of which one must be named; none if the subcommand has no actions."""
+        """Return the actions by name; empty if the subcommand has no actions. The user must name one of them."""
         return {
             listed.dest: ParsedAction(actions.choices[listed.dest], listed.help or "")
             for actions in self._actions
@@ -83,7 +84,7 @@ class Parser(argparse.ArgumentParser):
         }
 
     def error(self, message: str) -> Any:
-        """Say what is wrong; `message` is argparse's."""
+        """Raise the problem as a `ConfigError`; `message` is argparse's."""
         if message.startswith(_REQUIRED):
             raise ConfigError(self._missing(name) for name in message.removeprefix(_REQUIRED).split(", "))
         named = _NAMED.fullmatch(message)
@@ -165,9 +166,9 @@ def _none_of(action: argparse.Action, value: object) -> str:
 
 
 def accept_flags(parser: argparse.ArgumentParser) -> None:
-    """Let a subcommand, or an action of one, take Cluster Autoscaler's flags beside its own options.
+    """Let a subcommand or an action take Cluster Autoscaler's flags in addition to its own options.
 
-    They are then in `args.flags`, for `daemon_config` or `config.load.from_options`.
+    The flags are then in `args.flags`, for `daemon_config` or `config.load.from_options`.
     """
     parser.set_defaults(flags=[])
 

@@ -1,7 +1,7 @@
-"""`autoscaler completion`: prints the script of a shell; the script asks `autoscaler __complete` at each press of Tab.
+"""`autoscaler completion`: prints the script of a shell. The script calls `autoscaler __complete` at each press of Tab.
 
-The answer has the form of `kubectl __complete`: a line for each word that may come, with its meaning after a tab, and
-a last line that tells the shell what to do with them.
+The answer has the form of `kubectl __complete`: one line for each possible word, with its meaning after a tab, and a
+last line that tells the shell how to use the words.
 """
 
 import argparse
@@ -14,10 +14,10 @@ from autoscaler.cli.subcommands import Subcommand
 
 
 class Directive(IntEnum):
-    """What the shell does with the words of an answer."""
+    """How the shell uses the words of an answer."""
 
     FILES = 0
-    """Offer the names of files, for there are no words."""
+    """Offer the names of files, because there are no words."""
     WORDS = 4
     """Offer nothing else."""
 
@@ -83,7 +83,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the shell."""
+    """Declare the positional argument for the shell."""
     parser.add_argument("shell", choices=tuple(_SCRIPTS), metavar="|".join(_SCRIPTS), help="the shell to complete in")
     parser.epilog = (
         "bash: source <(autoscaler completion bash) in ~/.bashrc. zsh: source <(autoscaler completion zsh) in "
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def completions(words: Sequence[str], commands: Mapping[str, Subcommand]) -> Iterator[str]:
-    """Return the lines of the answer; `words` are those after the program, the last one still being typed."""
+    """Return the lines of the answer. `words` follow the name of the program; the last one is incomplete."""
     *before, typed = words or ("",)
     if not before and not typed.startswith("-"):
         return _words(typed, {command.name: command.help for command in commands.values()})
@@ -109,7 +109,7 @@ def completions(words: Sequence[str], commands: Mapping[str, Subcommand]) -> Ite
 
 
 class _Place:
-    """Where on a command line the typed word is."""
+    """The place of the incomplete word on a command line."""
 
     def __init__(self, parser: Parser, before: Iterable[str]) -> None:
         self._enter(parser)

@@ -1,4 +1,4 @@
-"""`autoscaler config`: check a configuration file, list flags, rules of the presets, and the forms of answers."""
+"""`autoscaler config`: checks a configuration file, lists flags and the rules of the presets, and prints schemas."""
 
 import argparse
 import sys
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; an unusable file raises `ConfigError`."""
+    """Run the action; raises `ConfigError` for an unusable file."""
     if args.action == "check":
         return _check(args.file)
     if args.action == "schema":
@@ -95,7 +95,7 @@ def _rule_records() -> Iterator[dict[str, object]]:
 
 
 def schema_document() -> str:
-    """Return the JSON Schema (2020-12) of everything that `plan -o json` prints."""
+    """Return the JSON Schema (2020-12) of the output of `plan -o json`."""
     from autoscaler.explain.answer import PlanExplanation
     from autoscaler.simulator.answer import PlanAnswer
     from autoscaler.simulator.comparison import Comparison
@@ -131,7 +131,7 @@ def _described(flag: Flag) -> tuple[str, ...]:
 
 
 def migration_table() -> str:
-    """Return what becomes of every flag of Cluster Autoscaler here, as a Markdown table in alphabetical order."""
+    """Return what this autoscaler does with each flag of Cluster Autoscaler, as a sorted Markdown table."""
     theirs = sorted((flag for flag in flags().values() if flag.support is not Support.OURS), key=lambda flag: flag.name)
     rows = [(f"`--{flag.name}`", flag.support, flag.why) for flag in theirs]
     return output.to_markdown(("Flag", "Support", "Why"), rows) + "\n"

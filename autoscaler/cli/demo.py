@@ -1,4 +1,4 @@
-"""`autoscaler demo`: runs a cluster, a cloud and the daemon on this machine, and tells a story in it."""
+"""`autoscaler demo`: runs a cluster, a cloud and the daemon on this machine, and plays a story in them."""
 
 import argparse
 import shutil
@@ -31,7 +31,7 @@ _LOOK_S = 1.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the demo's options; flags of Cluster Autoscaler are let through."""
+    """Declare the demo's options; Cluster Autoscaler's flags are accepted too."""
     stories = "; ".join(f"{name}: {make().help}" for name, make in STORIES.items())
     parser.add_argument("--story", choices=STORIES, default=BASIC, help=f"what happens (default {BASIC}). {stories}")
     parser.add_argument(
@@ -62,7 +62,7 @@ def _port(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until interrupted or, with `--until-settled`, until settled (0) or out of time (1)."""
+    """Run until interrupted. With `--until-settled`, run until the demo is settled (0) or the time is over (1)."""
     clock = SystemClock()
     stopping = threading.Event()
     on_signals((signal.SIGINT, signal.SIGTERM), stopping.set)
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tell(demo: Demo, args: argparse.Namespace, stopping: threading.Event, port: int) -> DemoProgress:
-    """Tell the story until its reader, its end or the time says stop."""
+    """Play the story until the user stops it, it ends, or the time is over."""
     _say(_welcome(demo, port))
     teller = demo.storyteller(_say, attended=not args.until_settled)
     progress = demo.look(teller)
@@ -110,10 +110,10 @@ def _print(progress: DemoProgress, form: OutputFormat, colour: Colour) -> None:
 
 
 def _free_port(wanted: Sequence[int]) -> int:
-    """Return the first of these ports that is free; 0 stands for any."""
+    """Return the first of these ports that is free; 0 means any port."""
     for port in wanted:
         with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the daemon's own socket
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the same option as the daemon's own socket
             try:
                 probe.bind((_ADDRESS, port))
             except OSError:
@@ -144,7 +144,7 @@ Ctrl-C ends it and leaves nothing behind.
 
 
 def _program() -> str:
-    """Return what starts this program in another terminal."""
+    """Return the command that starts this program in another terminal."""
     if shutil.which("autoscaler"):
         return "autoscaler"
     typed = Path(sys.argv[0])

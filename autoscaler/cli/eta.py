@@ -1,4 +1,4 @@
-"""`autoscaler eta`: estimates when pods will be ready, with the daemon's formulas and without a daemon."""
+"""`autoscaler eta`: estimates when pods will be ready. It uses the daemon's formulas but needs no daemon."""
 
 import argparse
 import sys
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the estimates; unusable input raises `ConfigError`."""
+    """Print the estimates; raises `ConfigError` for unusable input."""
     boots, pods = _boots(args.boots), [_pod(path) for path in args.pod]
     if args.scenario is not None:
         scenario = sources.scenario_at(args.scenario, args.flags)

@@ -1,6 +1,7 @@
-"""`autoscaler explain`: says why a pod, node or node group is left as it is, and what would change it.
+"""`autoscaler explain`: says why a pod, node or node group stays as it is, and what would change that.
 
-A running daemon is asked first, for it knows what it decided. Without one, the cluster or a file is planned for.
+It asks a running daemon first, because the daemon knows what it decided. Without a daemon, it plans for the cluster or
+a file.
 """
 
 import argparse
@@ -38,7 +39,7 @@ _DAEMON_NAMESPACE = "kube-system"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what is explained, and who or what knows; flags of Cluster Autoscaler are let through."""
+    """Declare the targets and the sources of the answer; Cluster Autoscaler's flags are accepted too."""
     parser.add_argument(
         "target",
         nargs="+",
@@ -68,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the explanation; raises `ConfigError` for what is not there, `AutoscalerError` if nobody answers."""
+    """Print the explanation. Raises `ConfigError` if a target does not exist, and `AutoscalerError` if no daemon
+    answers.
+    """
     logs.silence()
     config = daemon_config(args)
     if args.scenario or args.objects:
@@ -82,8 +85,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _targets(typed: Sequence[str], namespace: str) -> Sequence["ExplainTarget"]:
-    """Read targets as `kubectl` users type them; raises `ConfigError` that names every word that is none."""
-    from autoscaler.explain.explain import parse_targets  # with all remedies, which completion can spare
+    """Read targets in the syntax of `kubectl`; raises `ConfigError` that names every invalid word."""
+    from autoscaler.explain.explain import parse_targets  # imports all remedies, which completion does not need
 
     kind, *names = typed
     if "/" not in kind and names:

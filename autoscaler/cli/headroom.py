@@ -67,7 +67,7 @@ def _count(text: str) -> tuple[str, int]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; an unusable file raises `ConfigError`."""
+    """Run the action; raises `ConfigError` for an unusable file."""
     if args.action == "cleanup":
         return _clean_up(daemon_config(args), pretend=args.pretend)
     config = load_file(args.file)
@@ -107,7 +107,7 @@ def _clean_up(config: Config, *, pretend: bool) -> int:
 
 
 def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[CurrentDeployment], Samples]:
-    """Return pods, Deployments and boot times of files; pods may be on nodes that the files do not have."""
+    """Return pods, Deployments and boot times from files. Pods may be on nodes that the files do not contain."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []

@@ -1,4 +1,4 @@
-"""Lead times of offline planners: given on the command line, or from the stored boot times."""
+"""Lead times of offline planners, from the command line or from the stored boot times."""
 
 import argparse
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from cloudprovider.duration import parse_duration_s
 
 
 def add_lead(plan: argparse.ArgumentParser, noun: str) -> None:
-    """Declare the option with which lead times are stated for pools or targets, `noun`."""
+    """Declare the option that sets the lead times of pools or targets; `noun` says which."""
     plan.add_argument(
         "--lead",
         action="append",
@@ -38,19 +38,19 @@ def _stated(text: str) -> tuple[str, float]:
 
 
 def boots_of(obj: Mapping[str, Any]) -> Samples:
-    """Return the boot times in an object; none where it is another one."""
+    """Return the boot times in an object; empty if it is a different object."""
     if obj.get("kind") != "ConfigMap" or obj["metadata"].get("name") != CONFIG_MAP:
         return {}
     return read_samples(obj.get("data") or {})
 
 
 class GivenLeads:
-    """Lead times by name. Offline nobody knows what nodes look like: boots of all groups count together."""
+    """Lead times by name. The templates of groups are unknown offline, so boots of all groups count together."""
 
     def __init__(
         self, stated: Iterable[tuple[str, float]], names: Iterable[str], boots: Samples, config: Config, wall: float
     ) -> None:
-        """`names` are those there are; raises `ConfigError` for others."""
+        """Raises `ConfigError` for a name that is not among `names`."""
         self._stated = dict(stated)
         if unknown := self._stated.keys() - set(names):
             raise ConfigError(f"--lead: there is no {name}" for name in sorted(unknown))
@@ -58,6 +58,8 @@ class GivenLeads:
         self._times = LoopIntervals(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
 
     def lead(self, name: str, configured_s: float | None, ahead: Ahead) -> Lead:
-        """Return how long before a window one is served; what is stated goes before what the file says."""
+        """Return how long before a window its capacity is requested; a time from the command line has priority over the
+        file.
+        """
         seconds = self._stated.get(name, configured_s)
         return learned_lead(self._knowledge, (), ahead, self._times) if seconds is None else configured_lead(seconds)

@@ -1,4 +1,4 @@
-"""A live cluster as offline commands take it: objects are read once, and nothing is written."""
+"""Reads a live cluster for offline commands: each object once, without any write."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ _INDISPENSABLE = ("Node", "Pod")
 
 
 def read_live(config: Config, clock: SystemClock, context: str | None = None) -> Dump:
-    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning.
+    """Read a cluster with get and list only. A kind that the user may not read is left out, with a warning.
 
-    `context` is one of the kubeconfig, by default its current one.
+    `context` is a context of the kubeconfig, by default the current one.
     """
     executor = ThreadExecutor(1)
     settings = ClientSettings(config.provider.user_agent, 0.0)
@@ -53,9 +53,9 @@ def read_live(config: Config, clock: SystemClock, context: str | None = None) ->
 
 
 def _read_kind(client: Client, versions: Sequence[str]) -> list[DumpText]:
-    """Read a collection in the first of these versions that is served.
+    """Read a collection in the first of these versions that the API server serves.
 
-    Raises `Refused`, and `Gone` for a kind of one version: one that has had several is young, and may not be there.
+    Raises `Refused`, and `Gone` for a kind with one version. A kind with several versions is new and may be absent.
     """
     for path in versions:
         try:

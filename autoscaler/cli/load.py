@@ -26,7 +26,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the shape of the load and what bounds it."""
+    """Declare the options for the shape and the limits of the load."""
     parser.add_argument("--count", type=_number, help="number of pods")
     parser.add_argument("--cpu", default="2", help="CPU request of each pod (default: 2)")
     parser.add_argument("--memory", default="2000000Ki", help="memory request of each pod (default: 2000000Ki)")
@@ -76,7 +76,7 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the load, wait, keep it, report, and clean up whatever happens; 1 where a pod did not start."""
+    """Create the load, wait, keep it, report, and always clean up; return 1 if a pod did not start."""
     problems = list(_problems(args))
     if problems:
         raise ConfigError(problems)
@@ -113,7 +113,7 @@ def _load(args: argparse.Namespace) -> LoadSpec:
 
 
 def generate(generator: Generator, load: LoadSpec, name: str, args: argparse.Namespace) -> int:
-    """Make a batch of this name, and take it out again unless it is to be kept; return the exit status."""
+    """Create a batch with this name, and remove it again unless the user wants to keep it; return the exit status."""
     try:
         batch, outcomes = generator.run(load, name, args.max_pods)
         if not args.keep and any(outcome.started_s is not None for outcome in outcomes):

@@ -17,7 +17,7 @@ from cloudprovider.nearest import nearest
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 COMPLETE = "__complete"
-"""Asks for what may follow the other words, as completion scripts of kubectl and many others do."""
+"""Asks for the possible next words, like the completion scripts of kubectl and many other programs."""
 _HELP = frozenset({"-h", "-help", "--help"})
 _VERSION = "--version"
 
@@ -43,7 +43,7 @@ def main(
         print(spelled_out(f"{program}: {error}"), file=sys.stderr)
         return FAILED
     except BrokenPipeError:
-        # The reader has gone; the interpreter's own flush at exit must not complain about it.
+        # The reader has closed the pipe. The interpreter flushes at exit and must not complain about that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
@@ -91,7 +91,7 @@ def _run(command: Subcommand, words: list[str], commands: Mapping[str, Subcomman
         parser = command.parser(program)
         try:
             args = parser.parse_args(given)
-        except SystemExit:  # the help has been printed
+        except SystemExit:  # argparse has printed the help
             return DONE
         return command.load().run(args)
 

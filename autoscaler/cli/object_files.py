@@ -1,4 +1,4 @@
-"""Reads the objects and times that users pass to offline planners."""
+"""Reads objects and times from the files and options of offline planners."""
 
 import argparse
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,9 @@ def instant(text: str) -> float:
 def add_planner(
     actions: "argparse._SubParsersAction[argparse.ArgumentParser]", section: str, does: str, kinds: str
 ) -> argparse.ArgumentParser:
-    """Declare `plan` of a companion, for a file with its section, and return it; `kinds` are the objects it reads."""
+    """Declare `plan` of a companion, for a file with its section, and return the parser; `kinds` are the objects it
+    reads.
+    """
     plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
     plan.add_argument("--now", type=instant, help="time to plan for, such as 2026-11-20T10:00:00Z (default: now)")

@@ -21,7 +21,7 @@ _NEXT_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 
 
 class OutputFormat(StrEnum):
-    """What `-o` takes."""
+    """The values of `-o`."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -31,7 +31,7 @@ class OutputFormat(StrEnum):
 
 
 class Colour(StrEnum):
-    """What `--color` takes."""
+    """The values of `--color`."""
 
     AUTO = "auto"
     ALWAYS = "always"
@@ -45,7 +45,7 @@ DATA_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] = DATA_FORMATS) -> None:
     """Give a subcommand `-o` and, if it has tables, `--color`.
 
-    The answers are the `OutputFormat` in `args.output`, the first of `formats` by default, and the `Colour` in
+    The values are the `OutputFormat` in `args.output`, by default the first of `formats`, and the `Colour` in
     `args.color`.
     """
     parser.add_argument(
@@ -73,14 +73,14 @@ def _add_colour(parser: argparse.ArgumentParser) -> None:
 
 
 def to_json(value: object, compact: bool = False) -> str:
-    """Encode a value, msgspec structs included, as JSON without a final line break; `compact` keeps it on one line."""
+    """Encode a value, msgspec structs included, as JSON without a final line break; `compact` puts it on one line."""
     encoded = msgspec.json.encode(value)
     return (encoded if compact else msgspec.json.format(encoded, indent=2)).decode()
 
 
 def to_yaml(value: object) -> str:
     """Encode a value, msgspec structs included, as YAML."""
-    # In ASCII, because what cannot be seen would have to be escaped in any case, and YAML does so between quotes only.
+    # In ASCII: invisible characters need escapes in any case, and YAML has escapes only between quotes.
     return yaml.dump(msgspec.to_builtins(value), Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
@@ -91,12 +91,12 @@ def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def write(text: str, out: TextIO | None = None) -> None:
-    """Print a finished text, to standard output unless told otherwise, without what would upset a terminal."""
+    """Print a finished text, by default to standard output, without characters that would confuse a terminal."""
     print(spelled_out(text.removesuffix("\n")), file=out or sys.stdout)
 
 
 def show(blocks: Iterable[Block], colour: Colour = Colour.AUTO, out: TextIO | None = None) -> None:
-    """Print text and tables for people, to standard output unless told otherwise."""
+    """Print text and tables for people, by default to standard output."""
     out = out or sys.stdout
     terminal = terminal_of(out, os.environ, colour)
     for block in blocks:
@@ -105,9 +105,9 @@ def show(blocks: Iterable[Block], colour: Colour = Colour.AUTO, out: TextIO | No
 
 
 def terminal_of(out: TextIO, environ: Mapping[str, str], colour: Colour = Colour.AUTO) -> Terminal:
-    """Return what a stream's reader sees: `COLUMNS` goes before the terminal's own width, `--color` before `NO_COLOR`.
+    """Return the reader's screen. `COLUMNS` overrides the terminal's width, and `--color` overrides `NO_COLOR`.
 
-    What is no terminal has colours only if `--color` says so, and a width only by `COLUMNS`.
+    A stream that is no terminal has colours only with `--color`, and a width only with `COLUMNS`.
     """
     on_terminal = out.isatty()
     columns = parse_count(environ.get("COLUMNS", ""), _WIDEST)
@@ -136,12 +136,12 @@ def write_records(
 
 
 def _head(key: str) -> str:
-    """Return a key as the head of a column: `EXPECTED SECONDS` for `expectedSeconds`."""
+    """Return a key as the heading of a column: `EXPECTED SECONDS` for `expectedSeconds`."""
     return _NEXT_WORD.sub(" ", key).upper()
 
 
 def _cell(value: object) -> object:
-    """Return a value as people read it: nothing for None, lists without brackets."""
+    """Return a value as people read it: an empty text for None, lists without brackets."""
     if value is None:
         return ""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value

@@ -1,4 +1,4 @@
-"""`autoscaler plan`: shows what a pass would do, and why; it writes nothing."""
+"""`autoscaler plan`: shows what a pass would do, and why. It writes nothing to the cluster."""
 
 import argparse
 import sys
@@ -35,7 +35,7 @@ _FLAGS_NOTE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare where the cluster comes from and what is asked of it; flags of Cluster Autoscaler are let through."""
+    """Declare the sources of the cluster and the options of the output; Cluster Autoscaler's flags are accepted too."""
     parser.add_argument(
         "--scenario",
         action="append",
@@ -68,7 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the answer of each input in order; unusable ones are left out, then named in one `ConfigError`."""
+    """Print the answer for each input in order. Unusable inputs are skipped, and one `ConfigError` names them at the
+    end.
+    """
     logs.silence()
     targets, variants = _targets(args.explain), [parse_variant(text) for text in args.compare]
     _refuse_contradictions(args)

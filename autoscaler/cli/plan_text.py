@@ -26,11 +26,11 @@ from autoscaler.simulator.answer import (
 _TONES = {Tone.GOOD: Style.FINE, Tone.BUSY: Style.BOLD, Tone.BAD: Style.BAD}
 _NAMES_SHOWN = 3
 _NODES_SHOWN = 20
-"""Of more nodes that stay for one reason only some are named."""
+"""If more nodes than this stay for one reason, only some are named."""
 
 
 def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
-    """Yield what is printed of an answer; `wide` names every node, and says what each group has against each pod."""
+    """Yield the text of an answer. `wide` names every node, and says why each group rejects each pod."""
     shown: dict[str, tuple[int, Table]] = {}
     for run_ in answer.runs:
         if run_.run:
@@ -52,7 +52,7 @@ def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
 
 
 def import_notes(imported: Imported) -> Iterator[Block]:
-    """Yield what was odd about a dump, which groups its nodes tell of, and what is not known."""
+    """Yield problems of a dump, the groups inferred from its nodes, and what is unknown."""
     for warning in imported.warnings:
         yield f"warning: {warning}"
     if imported.inference is not None and imported.inference.groups:
@@ -85,16 +85,16 @@ class _Without(msgspec.Struct, frozen=True):
     cause: str
     fix: str
     waits: bool = False
-    """Whether time alone helps."""
+    """Whether the pods only need time."""
 
     def row(self) -> tuple[object, ...]:
-        """Return the row of a table."""
+        """Return the row of the table."""
         style = Style.WARNING if self.waits else Style.BAD
         return self.workload, self.pods, Styled(self.reason, style), self.cause, self.fix
 
 
 def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
-    """Yield the pods that get no node, a row for each workload: those that a person has to help, then the others."""
+    """Yield the pods that get no node, one row per workload: first those that need a person, then the others."""
     reasons = run_.reasons
     by_workload: dict[str, list[StuckPods]] = defaultdict(list)
     for part in reasons.unschedulable:
@@ -120,12 +120,14 @@ def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
 
 
 def _stuck(workload: str, parts: Sequence[StuckPods]) -> _Without:
-    """Return pods that no group takes; the largest class that has advice stands for all."""
+    """Return the row of pods that no group takes; it shows the advice of the largest class that has any."""
     pods = sum(len(part.pods) for part in parts)
     largest = max(parts, key=lambda part: (part.advice is not None, len(part.pods)))
     advice = largest.advice
     if advice is None:
-        reasons = dict.fromkeys(rejection.reason for found in largest.rejected.values() for rejection in found)
+        reasons = dict.fromkeys(
+            rejection.reason for rejections in largest.rejected.values() for rejection in rejections
+        )
         return _Without(workload, pods, ", ".join(reasons), "", f"--explain pod/{largest.pods[0]} tells")
     return _Without(workload, pods, advice.code, advice.cause, advice.fix, advice.waits)
 
@@ -148,7 +150,7 @@ def _purchases(run_: RunAnswer) -> Iterator[Table]:
     )
     pods: dict[str, int] = defaultdict(int)
     groups: dict[str, dict[str, None]] = defaultdict(dict)
-    for helped in run_.reasons.helped:  # in one round, or in several
+    for helped in run_.reasons.helped:  # in one round or in several
         name = helped.owner or _names(helped.pods)
         pods[name] += len(helped.pods)
         groups[name] |= dict.fromkeys(helped.groups)
@@ -182,7 +184,7 @@ def _waiting(run_: RunAnswer) -> Iterator[Table]:
 
 
 def _nodes(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
-    """Yield what becomes of nodes; each is in one table only."""
+    """Yield the tables of nodes; each node is in one table only."""
     replaced = {node for replacement in run_.replacements for node in replacement.nodes}
     leaving = sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda removal: removal.node)
     gone = {removal.node for removal in leaving}
@@ -211,11 +213,12 @@ def _nodes(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
 
 def _replacements(replacements: Sequence[ReplacementAnswer]) -> Table:
     going = [replacement for replacement in replacements if replacement.stage is not ReplacementStage.ABANDONED]
-    old, new = sum(len(one.nodes) for one in going), sum(sum(one.bought.values()) for one in going)
+    old = sum(len(replacement.nodes) for replacement in going)
+    new = sum(sum(replacement.bought.values()) for replacement in going)
     saving = sum(
-        one.price_before - one.price_after
-        for one in going
-        if one.price_before is not None and one.price_after is not None
+        replacement.price_before - replacement.price_after
+        for replacement in going
+        if replacement.price_before is not None and replacement.price_after is not None
     )
     title = f"{count(new, 'node')} {'replaces' if new == 1 else 'replace'} {old:,}" if new else "Nodes to replace"
     if round(saving, 6):
@@ -245,7 +248,7 @@ def _unneeded(node: UnneededNode, at: str) -> tuple[object, ...]:
 
 
 def _staying(nodes: Mapping[str, StayingNode], most: int) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each node or, of many that stay for one reason, a single one."""
+    """Yield a row for each node; if many nodes stay for one reason, they share a row."""
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, node in nodes.items():
         by_reason[node.reason].append(name)

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal for long work."""
+"""A progress bar on the terminal for long tasks."""
 
 import sys
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _WIDTH = 30
 
 
 class ProgressBar:
-    """Draws a bar once two seconds have passed; nothing where nobody looks at a terminal."""
+    """Draws a bar after two seconds; draws nothing if the stream is no terminal."""
 
     def __init__(self, what: str, out: TextIO) -> None:
         self._what = what
@@ -21,7 +21,7 @@ class ProgressBar:
         self._drawn = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Show that `done` of `total` is done."""
+        """Show that `done` of `total` steps are done."""
         if not self._out.isatty() or stopwatch() - self._began < _PATIENCE_S:
             return
         full = _WIDTH * done // max(total, 1)
@@ -30,7 +30,7 @@ class ProgressBar:
         self._drawn = True
 
     def clear(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._drawn:
             self._out.write("\r" + " " * (len(self._what) + _WIDTH + 12) + "\r")
             self._out.flush()
@@ -38,7 +38,7 @@ class ProgressBar:
 
 @contextmanager
 def progress(what: str, out: TextIO | None = None) -> Iterator[ProgressBar]:
-    """Yield a bar on standard error; it is gone when the block ends."""
+    """Yield a bar on standard error, and remove it at the end of the block."""
     bar = ProgressBar(what, out or sys.stderr)
     try:
         yield bar

@@ -1,4 +1,4 @@
-"""`autoscaler provider`: list cloud providers, try one against the conformance suite, serve one over gRPC."""
+"""`autoscaler provider`: lists cloud providers, runs the conformance suite on one, and serves one over gRPC."""
 
 import argparse
 import importlib.util
@@ -55,7 +55,7 @@ def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; a provider that fails a check gives status 1."""
+    """Run the action; return 1 if the provider fails a check."""
     if args.action == "serve":
         return _serve(args)
     if args.action == "list":
@@ -126,7 +126,7 @@ def _checked(args: argparse.Namespace) -> list[Result]:
 
 
 def _ignored(_: bool) -> None:
-    """Nobody stops a check's sleep."""
+    """Ignore whether a sleep was interrupted, because nothing stops a check."""
 
 
 def _record(result: Result, form: OutputFormat) -> dict[str, object]:

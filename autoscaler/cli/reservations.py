@@ -67,7 +67,7 @@ def _wish(text: str) -> _Wish:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked; an unusable file raises `ConfigError`."""
+    """Run the action; raises `ConfigError` for an unusable file."""
     config = load_file(args.file)
     section = config.reservations
     if section is None:
@@ -102,7 +102,7 @@ def _operations(section: Reservations, wishes: Sequence[_Wish]) -> list[Operatio
 
 
 def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, TargetState], Samples]:
-    """Return pods, stored states and boot times of files; pods may be on nodes that the files do not have."""
+    """Return pods, stored states and boot times from files. Pods may be on nodes that the files do not contain."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []

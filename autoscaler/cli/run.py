@@ -1,4 +1,4 @@
-"""`autoscaler run`: the daemon. Cluster Autoscaler's flags without a subcommand come here too."""
+"""`autoscaler run`: the daemon. A command line without a subcommand, as Cluster Autoscaler has it, starts it too."""
 
 import argparse
 import os
@@ -15,11 +15,11 @@ from autoscaler.clock import SystemClock
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare nothing: every word is a flag of Cluster Autoscaler."""
+    """Declare nothing, because every word is a flag of Cluster Autoscaler."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost; SIGHUP reads the configuration anew."""
+    """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost; SIGHUP reloads the configuration."""
     read = partial(daemon_config, args, needs_provider=True)
     config = read()
     clock = SystemClock()

@@ -1,4 +1,4 @@
-"""Asks a running daemon to explain: at its own address, or through the API server of its cluster."""
+"""Asks a running daemon for explanations, at its own address or through the API server of its cluster."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
@@ -14,29 +14,29 @@ from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.lenient_json import UNREADABLE, words
 
 _NAMES = ("cluster-autoscaler", "node-autoscaler")
-"""Pods of a daemon have one of these as `app.kubernetes.io/name`; Services, as their name."""
+"""Values of `app.kubernetes.io/name` on the pods of a daemon, and names of its Services."""
 _PORT = "http"
 _MOST_PODS = 20
 _SERVICE_TRIES = 8
 _LOOK = Call(timeout_s=10.0, largest_body_bytes=4 * 1024**2)
 _QUESTION = Call(timeout_s=45.0, largest_body_bytes=16 * 1024**2)
-"""The daemon takes half a minute at most."""
+"""Maximum seconds for an answer: the daemon takes half a minute at most."""
 _Form = TypeVar("_Form", bound=msgspec.Struct)
 _NOUNS = {ExplainKind.POD: "pending pod", ExplainKind.NODE: "node", ExplainKind.GROUP: "node group"}
 
 
 class _StandsBy(RetryLater):
-    """A daemon answers, but another replica leads."""
+    """The daemon that answers is a standby replica; another one leads."""
 
 
 class Place(NamedTuple):
-    """Where a daemon may answer."""
+    """A place where a daemon may answer."""
 
     name: str
     path: str = ""
-    """Before the paths of its API."""
+    """The part of the path before the paths of the daemon's API."""
     tries: int = 1
-    """How often it is worth asking: each time another replica may answer."""
+    """How many times it is worth asking, because each time another replica may answer."""
 
 
 class _DaemonMeta(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class _Answer(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def places_in(client: ApiReader, namespace: str) -> list[Place]:
-    """Return where the API server may reach a daemon: its pods, then Services, which need fewer permissions.
+    """Return where the API server can reach a daemon: first its pods, then its Services, which need fewer permissions.
 
     Raises `RetryLater` if the API server itself does not answer.
     """
@@ -106,7 +106,9 @@ def places_in(client: ApiReader, namespace: str) -> list[Place]:
 
 
 def ask_any(client: ApiReader, places: Sequence[Place], targets: Sequence[ExplainTarget]) -> PlanExplanation:
-    """Let the daemon that leads explain its last pass, wherever it is. Raises why none does."""
+    """Let the leading daemon explain its last pass, wherever it runs. Raises an error that says why no daemon explains
+    it.
+    """
     errors: list[AutoscalerError] = []
     for place in places:
         for _ in range(place.tries):
@@ -115,7 +117,7 @@ def ask_any(client: ApiReader, places: Sequence[Place], targets: Sequence[Explai
                 return ask(client, place, targets)
             except Gone:
                 break
-            except (_StandsBy, ConfigError) as error:  # which another replica may know better
+            except (_StandsBy, ConfigError) as error:  # another replica may have the answer
                 errors.append(error)
             except AutoscalerError as error:
                 errors.append(error)
@@ -128,7 +130,9 @@ def ask_any(client: ApiReader, places: Sequence[Place], targets: Sequence[Explai
 
 
 def check(client: ApiReader, place: Place) -> None:
-    """Make sure that a daemon answers and leads: `Gone` if something else answers, `RetryLater` if it does not lead."""
+    """Check that a daemon answers and leads. Raises `Gone` if something else answers, and `RetryLater` if it does not
+    lead.
+    """
     try:
         body = client.get(f"{place.path}/api/v1/status", call=_LOOK)
     except Gone as error:

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the scenario; what was assumed goes to standard error."""
+    """Write the scenario; print assumptions to standard error."""
     data = _anonymous(args.scenario) if args.action == "anonymize" else _imported(args)
     text = output.to_json(data) if args.output is OutputFormat.JSON else output.to_yaml(data)
     if args.to is None:
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _anonymous(path: str) -> dict[str, Any]:
-    """Return the content of a file with pseudonyms: the same for the same file, and its key is not in it."""
+    """Return the content of a file with pseudonyms. Equal files get equal pseudonyms; the key is not in the result."""
     body = read_bytes(path)
     decode(body, path)
     return with_pseudonyms(plain(body, path), hashlib.sha256(body).digest())

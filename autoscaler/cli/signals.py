@@ -1,7 +1,7 @@
-"""Signals that end a command, handed to a thread.
+"""Passes signals that end a command to a thread.
 
-A handler runs in the middle of whatever the main thread does, perhaps while it holds the very lock that an event's
-`set` needs; so the handler only puts the signal into a queue that is made for that.
+A handler interrupts the main thread anywhere, perhaps while that thread holds the lock that an event's `set` needs. So
+the handler only puts the signal into a queue that is made for this purpose.
 """
 
 import contextlib
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 
 INTERRUPTED = 130
-"""Exit status of a command that was asked to stop before it was done."""
+"""Exit status of a command that was interrupted."""
 
 
 def on_signals(numbers: Iterable[signal.Signals], action: Callable[[], None]) -> None:
-    """Call `action`, on a thread of its own, whenever one of the signals comes. For the main thread only."""
+    """Call `action`, on a thread of its own, for each of these signals. Only the main thread may call this."""
     come: SimpleQueue[int] = SimpleQueue()
     for number in numbers:
         signal.signal(number, lambda which, _frame: come.put(which))
@@ -31,9 +31,9 @@ def on_signals(numbers: Iterable[signal.Signals], action: Callable[[], None]) ->
 
 @contextlib.contextmanager
 def quiet_exit() -> Iterator[None]:
-    """Let Ctrl-C end the process at once and without a word, while nothing is under way that would need an end.
+    """Let Ctrl-C end the process at once and silently, while no work needs an orderly end.
 
-    While modules are imported, for a `KeyboardInterrupt` may then surface as any error of theirs.
+    This matters while modules are imported, because there a `KeyboardInterrupt` may become any other error.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

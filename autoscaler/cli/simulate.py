@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play every file and print the results; 1 where an expectation of a file is not met."""
+    """Play every file and print the results; return 1 if an assertion of a file fails."""
     logs.silence()
     simulations = [_loaded(path, args.seed) for path in args.scenario]
     if args.html is not None and len(simulations) > 1:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _loaded(path: str, seed: int | None) -> Simulation:
-    """Return a simulation all of whose Jobs can come; raises `ConfigError`."""
+    """Return a simulation in which every Job can be created; raises `ConfigError`."""
     simulation = load(path)
     if problems := list(never_due(simulation, simulation.file.seed if seed is None else seed)):
         raise ConfigError(f"{path}: {problem}" for problem in problems)
@@ -67,7 +67,7 @@ def _loaded(path: str, seed: int | None) -> Simulation:
 
 
 def _try_to_write(path: str) -> None:
-    """Find out before a long simulation whether its report can be written; what is there stays as it is."""
+    """Check before a long simulation that its report can be written; an existing file stays unchanged."""
     file = Path(path)
     there = file.exists()
     try:

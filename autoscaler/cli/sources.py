@@ -80,7 +80,7 @@ def _step(text: str) -> float:
 
 
 def option_overrides(words: Sequence[str]) -> Mapping[str, Any]:
-    """Return Cluster Autoscaler's flags as a scenario's options have them; raises `ConfigError`."""
+    """Return Cluster Autoscaler's flags in the form of a scenario's options; raises `ConfigError`."""
     settings = parse_flags(words)
     if settings.problems:
         raise ConfigError(settings.problems)
@@ -92,16 +92,16 @@ def option_overrides(words: Sequence[str]) -> Mapping[str, Any]:
 
 
 def scenario_at(path: str, words: Sequence[str]) -> Scenario:
-    """Read a scenario file; `words` are flags that go before its options. Raises `ConfigError`."""
+    """Read a scenario file; the flags in `words` override its options. Raises `ConfigError`."""
     scenario = load_scenario(path, option_overrides(words))
-    gc.freeze()  # the cluster is there to stay: the collector need not walk through it in the middle of a pass
+    gc.freeze()  # the cluster stays in memory, so the collector need not scan it in the middle of a pass
     return scenario
 
 
 def imported(args: argparse.Namespace) -> Imported:
-    """Read the dump, or the live cluster, that `add_dump_arguments` and the flags name; raises `ConfigError`.
+    """Read the dump or the live cluster that `add_dump_arguments` and the flags name.
 
-    `AutoscalerError` where a live cluster cannot be read.
+    Raises `ConfigError`, and `AutoscalerError` if a live cluster cannot be read.
     """
     with collector_paused():
         imported_dump = _imported(args)
@@ -138,7 +138,7 @@ def _name_of(paths: Sequence[str]) -> str:
 
 
 def _groups(path: str) -> Mapping[str, Any]:
-    """Return the content of a groups file, found good."""
+    """Return the content of a groups file after checking it."""
     try:
         load_cloud(path)
     except Misconfigured as error:

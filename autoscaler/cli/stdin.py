@@ -1,6 +1,6 @@
-"""Reads standard input when a command gets `-` as a file name.
+"""Reads standard input for a command that gets `-` as a file name.
 
-What standard input holds is put into a file of its own, so that whatever reads files can read it, more than once too.
+Standard input is copied to a temporary file, so that every reader of files can read it, even several times.
 """
 
 import contextlib
@@ -14,15 +14,15 @@ from cloudprovider.file import MOST_BYTES
 
 _SIGN = "-"
 _WRITTEN = frozenset({"--to", "--html"})
-"""Options whose files are written."""
+"""Options that name a file to write."""
 _PIECE_BYTES = 1 << 20
 
 
 @contextlib.contextmanager
 def standard_input_as_file(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield a command line in which the path of a file stands for each `-`; it is gone in the end.
+    """Yield the command line with the path of a temporary file in place of each `-`; delete the file at the end.
 
-    Raises `ConfigError`, in which the file is called standard input.
+    In the text of a `ConfigError`, the file is called standard input.
     """
     places = [number for number, word in enumerate(words) if _is_read(word, words[number - 1] if number else "")]
     if not places:

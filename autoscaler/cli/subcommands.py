@@ -1,4 +1,4 @@
-"""The subcommands: their names, and the modules that are imported once a name is typed."""
+"""The subcommands: their names, and their modules, which are imported when the user types the name."""
 
 import argparse
 import importlib
@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 
 class SubcommandModule(Protocol):
-    """What the module of a subcommand offers."""
+    """The functions that the module of a subcommand has."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare options; `accept_flags` in `cli.arguments` lets Cluster Autoscaler's through."""
+        """Declare options; `accept_flags` in `cli.arguments` adds Cluster Autoscaler's flags."""
         ...
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do the job and return the exit status; errors of `autoscaler.errors` may be raised."""
+        """Run the subcommand and return the exit status; raises errors of `autoscaler.errors`."""
         ...
 
 
 class Subcommand(msgspec.Struct, frozen=True):
-    """One entry of the table: the module is imported only when its name is typed."""
+    """One entry of the table."""
 
     name: str
     module: str
     help: str
     only_flags: bool = False
-    """Every word after the name is a flag of Cluster Autoscaler and is left in `args.flags`."""
+    """Every word after the name is a flag of Cluster Autoscaler and goes unparsed into `args.flags`."""
 
     def load(self) -> SubcommandModule:
         """Import the module."""
@@ -40,7 +40,7 @@ class Subcommand(msgspec.Struct, frozen=True):
 
     def parser(self, program: str) -> "Parser":
         """Return the parser of the words after the name; `program` is what users type before it."""
-        with quiet_exit():  # with all flags, which the list of subcommands can spare
+        with quiet_exit():  # imports all flags, which the list of subcommands does not need
             from autoscaler.cli.arguments import Parser, accept_flags
         parser = Parser(f"{program} {self.name}", description=self.help)
         if self.only_flags:

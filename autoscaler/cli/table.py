@@ -1,6 +1,6 @@
-"""Lays out text and tables for people: within the width of a terminal, and with a few colours.
+"""Lays out text and tables for people, within the width of a terminal and with a few colours.
 
-Text of others is made safe here, before colours are added: see `printable`.
+`printable` makes text from outside safe here, before colours are added.
 """
 
 import re
@@ -15,14 +15,14 @@ from autoscaler.printable import in_one_line
 
 _GAP = "  "
 _LEAST_TEXT = 24
-"""A narrower column of sentences cannot be read."""
+"""Minimum width of a column of sentences."""
 _LEAST_NAME = 14
-"""Shorter names stay whole."""
+"""Names up to this length are never cut."""
 _NEVER_CUT = re.compile(r"[A-Za-z]{1,32}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z")
 """Reasons, which people look up, and times."""
 _SEPARATOR = re.compile(r"[-./:=_,]")
 _TALLEST = 8
-"""A row of more lines is easier to read as a list of facts."""
+"""A row with more lines becomes a list of facts, which is easier to read."""
 _CUT = "…"
 
 
@@ -31,7 +31,7 @@ class Style(StrEnum):
 
     BOLD = "1"
     BAD = "31"
-    """Red: a person has to do something."""
+    """Red: a person has to act."""
     WARNING = "33"
     """Yellow."""
     FINE = "32"
@@ -39,7 +39,7 @@ class Style(StrEnum):
 
 
 class Styled(msgspec.Struct, frozen=True):
-    """A text that stands out, if the terminal has colours."""
+    """Text with a style that a terminal with colours shows."""
 
     text: str
     style: Style
@@ -50,19 +50,19 @@ class Styled(msgspec.Struct, frozen=True):
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """What is known of the reader's screen."""
+    """The properties of the reader's screen."""
 
     width: int | None = None
-    """In columns; None: lines have any length, nothing is wrapped or cut."""
+    """Width in columns. None means any width: nothing is wrapped or cut."""
     coloured: bool = False
 
     def styled(self, text: str, style: Style | None) -> str:
-        """Return a text as it stands out here."""
+        """Return a text in a style, if the screen has colours."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.coloured and style is not None and text else text
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Rows of cells under heads. Without heads it is a list of facts: their names, and what they are."""
+    """Rows of cells under headings. A table without headings is a list of facts: a name and a value in each row."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -74,10 +74,10 @@ Block = str | Styled | Table
 
 
 def laid_out(block: Block, terminal: Terminal) -> Iterator[str]:
-    """Yield the lines of a block, which are safe to print.
+    """Yield the lines of a block; they are safe to print.
 
-    A table that is too wide wraps its sentences and cuts its names in the middle. If even that is not enough, each of
-    its rows becomes a list of facts.
+    A table that is too wide wraps its sentences and cuts its names in the middle. If it is still too wide, each row
+    becomes a list of facts.
     """
     if not isinstance(block, Table):
         yield from _paragraph(block, terminal)
@@ -107,7 +107,7 @@ def _paragraph(text: str | Styled, terminal: Terminal) -> Iterator[str]:
 
 
 def _facts(table: Table) -> Table:
-    """Return the cells of each row below one another; a row without a first cell belongs to the one above."""
+    """Return the cells of each row, one row below the other; a row without a first cell continues the row above."""
     facts: list[tuple[object, object]] = []
     for row in table.rows:
         if facts and str(row[0]):
@@ -137,7 +137,7 @@ def _style(cell: object) -> Style | None:
 
 
 def _widths(lines: Sequence[Sequence[str]], room: int | None) -> list[int]:
-    """Return the width of each column: the widest ones give way, as far as they can, sentences before names."""
+    """Return the width of each column. The widest columns shrink first, as far as possible, sentences before names."""
     columns = list(zip(*lines, strict=True))
     natural = [max(map(_width, column)) for column in columns]
     if room is None:
@@ -154,20 +154,20 @@ def _widths(lines: Sequence[Sequence[str]], room: int | None) -> list[int]:
 
 
 def _least(column: Sequence[str]) -> int:
-    """Return the width below which a column would not be readable."""
+    """Return the minimum readable width of a column."""
     uncut = max((len(cell) for cell in column if _NEVER_CUT.fullmatch(cell)), default=0)
     return max(uncut, _LEAST_TEXT if any(" " in cell for cell in column[1:]) else _LEAST_NAME)
 
 
 def _longest_name(column: Sequence[str]) -> int:
-    """Return the width of the longest cell of one word, which would be cut; sentences can be wrapped."""
+    """Return the width of the longest one-word cell; such a cell would be cut, while sentences wrap."""
     return max((_width(cell) for cell in column if " " not in cell), default=0)
 
 
 def _wrapped(text: str, width: int, *, cut: bool = True) -> list[str]:
-    """Return the lines of a text: one word is cut in the middle, words of a sentence that are too long are broken.
+    """Return the lines of a text. A single word is cut in the middle; overlong words of a sentence are broken.
 
-    `cut` is false for what is broken even if it is one word.
+    With `cut` false, even a single word is broken.
     """
     if _width(text) <= width:
         return [text]
@@ -187,7 +187,7 @@ def _wrapped(text: str, width: int, *, cut: bool = True) -> list[str]:
 
 
 def _pieces(word: str, width: int) -> Iterator[str]:
-    """Yield parts of a word that fit: up to a separator in their second half, if there is one."""
+    """Yield parts of a word that fit, each up to a separator in its second half if there is one."""
     while _width(word) > width:
         start = _start(word, width)
         ends = [match.end() for match in _SEPARATOR.finditer(start) if match.end() > len(start) // 2]
@@ -198,7 +198,7 @@ def _pieces(word: str, width: int) -> Iterator[str]:
 
 
 def _cut(name: str, width: int) -> str:
-    """Shorten a name to its first two thirds and its end: names of one kind often end alike."""
+    """Shorten a name to its first two thirds and its end, because names of one kind often have the same end."""
     if width <= 2:
         return _start(name, width)
     kept = width - 1
@@ -207,7 +207,7 @@ def _cut(name: str, width: int) -> str:
 
 
 def _start(text: str, width: int) -> str:
-    """Return as much of a text as fits in a width, but one character at least."""
+    """Return the part of a text that fits in a width, at least one character."""
     used = 0
     for index, character in enumerate(text):
         used += _width(character)
@@ -217,7 +217,7 @@ def _start(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns a text takes: East Asian characters take two, combining marks none."""
+    """Return the number of columns of a text: East Asian characters take two, combining marks none."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))

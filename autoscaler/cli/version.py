@@ -7,7 +7,7 @@ from autoscaler.version import version
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare nothing: the version has no options."""
+    """Declare nothing, because the version has no options."""
 
 
 def run(args: argparse.Namespace) -> int:
