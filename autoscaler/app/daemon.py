@@ -25,6 +25,7 @@ from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
 from autoscaler.errors import ConfigError, ErrorType, RetryLater
+from autoscaler.explain.advisor import PodAdvisor
 from autoscaler.explain.api import explain_routes
 from autoscaler.explain.service import ExplainService
 from autoscaler.kube.client import Client
@@ -121,6 +122,7 @@ class Daemon:
             event_executor=self._event_executor,
             metrics=self._metrics,
             remote=self._remote,
+            advise=PodAdvisor(self._clock),
             limits=stopwatch,
             seed=secrets.randbits(63),
         )

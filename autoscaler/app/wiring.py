@@ -19,12 +19,12 @@ from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
-from autoscaler.explain.advisor import PodAdvisor
 from autoscaler.kube.client import Client
 from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.feed import Feed
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.companion import Companion
+from autoscaler.loop.pass_ports import Advise, no_advice
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
@@ -54,6 +54,8 @@ class ProcessPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Beside those that are configured."""
     listens: bool = True
     """Whether companions may open ports."""
+    advise: Advise = no_advice
+    """Finds what would help stuck pods; nothing where nobody reads it."""
     limits: Stopwatch = stopped
     """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
     seed: int = 0
@@ -102,7 +104,7 @@ class Wiring:
             clock=ports.clock,
             leadership=ports.leadership,
             companions=self.companion_set.companions,
-            advise=PodAdvisor(ports.clock),
+            advise=ports.advise,
             remote=ports.remote,
             limits=ports.limits,
             seed=ports.seed,
