@@ -59,7 +59,9 @@ class WatchedCluster:
         self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
         self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
         self._stores: dict[str, Store[Any]] = {
-            kind.related: self._kept(kind.path, _DECODERS.get(name) or plain_decoder(kind.type))
+            kind.related: self._optional(kind.type, kind.path)
+            if kind.optional
+            else self._kept(kind.path, _DECODERS.get(name) or plain_decoder(kind.type))
             for name, kind in RELATED.items()
             if not kind.features and name != "PriorityClass"  # a pod of the API server has its priority as a number
         }
@@ -133,10 +135,13 @@ class WatchedCluster:
 
     def related(self) -> Related:
         """Return the objects that decisions look up, as the watches last showed them. From any thread."""
+        related = {field: store.snapshot() for field, store in self._stores.items()}
+        if self._lack("storage-capacity", self._stores["csi_drivers"], self._stores["csi_storage_capacities"]):
+            related["csi_drivers"] = {}
         without_templates = self._lack("provisioning-requests", self._templates)
         without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
         return Related(
-            **{field: store.snapshot() for field, store in self._stores.items()},
+            **related,
             config_maps=_held(self._config_maps),
             provisioning_requests={} if without_templates else _held(self._requests),
             capacity_buffers={} if without_buffers else _held(self._buffers),

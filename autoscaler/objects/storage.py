@@ -184,3 +184,57 @@ class CsiNode(Resource, frozen=True):
         """How many volumes the node can attach, by driver; drivers without a limit are left out."""
         rooms = ((driver.name, driver.allocatable) for driver in self.spec.drivers)
         return {name: room.count for name, room in rooms if room is not None and room.count is not None}
+
+
+class CsiDriverSpec(Wire, frozen=True):
+    """What a CSI driver is like."""
+
+    storage_capacity: bool = False
+    """Whether volumes are made only where the driver has published enough free storage."""
+
+
+class CsiDriver(Resource, frozen=True):
+    """A CSIDriver; its name is the driver's."""
+
+    spec: CsiDriverSpec = CsiDriverSpec()
+
+
+class CsiStorageCapacity(Resource, frozen=True):
+    """A CSIStorageCapacity: free storage for a storage class in one part of the cluster."""
+
+    node_topology: LabelSelector | None = None
+    """The nodes that reach it; None: none does."""
+    storage_class_name: str = ""
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
+    """Size of the largest volume, where the driver knows it."""
+
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        self.largest  # noqa: B018
+
+    @property
+    def largest(self) -> int | None:
+        """Size of the largest volume that can be made, in bytes; None: none can."""
+        limit = self.capacity if self.maximum_volume_size is None else self.maximum_volume_size
+        return None if limit is None else quantity.amounts({"storage": limit})["storage"]
+
+
+class AttachmentSource(Wire, frozen=True):
+    """What is attached."""
+
+    persistent_volume_name: str = ""
+
+
+class AttachmentSpec(Wire, frozen=True):
+    """What is attached where, by which CSI driver."""
+
+    attacher: str = ""
+    node_name: str = ""
+    source: AttachmentSource = AttachmentSource()
+
+
+class VolumeAttachment(Resource, frozen=True):
+    """A VolumeAttachment."""
+
+    spec: AttachmentSpec = AttachmentSpec()

@@ -45,6 +45,7 @@ _NAME_KEYS = frozenset(
         "node_name",
         "nominatedNodeName",
         "nominated_node",
+        "persistentVolumeName",
         "priorityClassName",
         "priority_class_name",
         "providerID",
@@ -57,7 +58,7 @@ _NAME_KEYS = frozenset(
     )
 )
 """Keys whose text is a name."""
-_NAME_LISTS = frozenset(("claims", "missingInstances", "namespaces"))
+_NAME_LISTS = frozenset(("claims", "missingInstances", "namespaces", "own_claims"))
 _LABEL_MAPS = frozenset(("labels", "matchLabels", "match_labels", "nodeSelector", "node_selector"))
 _FREE_TEXTS = frozenset(("description", "errorMessage", "message", "messages"))
 _MACHINE_LABEL_DOMAINS = (

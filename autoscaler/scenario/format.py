@@ -12,7 +12,15 @@ from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, Res
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 from cloudprovider.interface import ErrorClass, State
 from cloudprovider.structure import Strict
@@ -80,6 +88,9 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     persistent_volumes: list[PersistentVolume] = []
     storage_classes: list[StorageClass] = []
     csi_nodes: list[CsiNode] = []
+    csi_drivers: list[CsiDriver] = []
+    csi_storage_capacities: list[CsiStorageCapacity] = []
+    volume_attachments: list[VolumeAttachment] = []
     resource_slices: list[ResourceSlice] = []
     resource_claims: list[ResourceClaim] = []
     priority_classes: list[PriorityClass] = []

@@ -8,7 +8,15 @@ from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceS
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 
 
@@ -25,6 +33,8 @@ class ObjectKind(NamedTuple):
     in_namespace: bool = True
     features: tuple[str, ...] = ()
     """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
+    optional: bool = False
+    """Whether a cluster may lack the kind or keep it from the autoscaler."""
     older_paths: tuple[str, ...] = ()
     """The collection in older versions, for servers that do not have the newest."""
 
@@ -41,7 +51,13 @@ _BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection
 def _of_devices(field: str, kind: type[Resource], *, in_namespace: bool) -> ObjectKind:
     plural = field.replace("_", "")
     newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
-    return ObjectKind(field, kind, newest, "", in_namespace, ("enable_dynamic_resource_allocation",), tuple(older))
+    features = ("enable_dynamic_resource_allocation",)
+    return ObjectKind(field, kind, newest, "", in_namespace, features, optional=True, older_paths=tuple(older))
+
+
+def _of_storage(field: str, kind: type[Resource], *, in_namespace: bool = False) -> ObjectKind:
+    path = f"/apis/storage.k8s.io/v1/{field.replace('_', '')}"
+    return ObjectKind(field, kind, path, in_namespace=in_namespace, optional=True)
 
 
 KINDS: Mapping[str, ObjectKind] = {
@@ -66,6 +82,9 @@ KINDS: Mapping[str, ObjectKind] = {
         "storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses", in_namespace=False
     ),
     "CSINode": ObjectKind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes", in_namespace=False),
+    "CSIDriver": _of_storage("csi_drivers", CsiDriver),
+    "CSIStorageCapacity": _of_storage("csi_storage_capacities", CsiStorageCapacity, in_namespace=True),
+    "VolumeAttachment": _of_storage("volume_attachments", VolumeAttachment),
     "ResourceSlice": _of_devices("resource_slices", ResourceSlice, in_namespace=False),
     "ResourceClaim": _of_devices("resource_claims", ResourceClaim, in_namespace=True),
     "PriorityClass": ObjectKind(

@@ -1,7 +1,6 @@
 """Derives what the claims of a pod require of its node.
 
-Source: the scheduler's plug-ins VolumeBinding and VolumeZone. Free storage of a driver (CSIStorageCapacity) is not
-looked at.
+Source: the scheduler's plug-ins VolumeBinding and VolumeZone.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.meta import UNDECODED, Operator, Requirement
+from autoscaler.objects.meta import UNDECODED, LabelSelector, Operator, Requirement
 from autoscaler.objects.node import REGIONS, ZONES
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
@@ -36,6 +35,8 @@ class UnboundClaim(msgspec.Struct, frozen=True):
     """Volumes that would do, best first, with the nodes they can be used from."""
     provisioning: tuple[NodeSelector | None, ...]
     """Nodes for which a volume can be made: all of these at once; none where none can be."""
+    storage: tuple[NodeSelector | None, ...] | None = None
+    """Nodes that reach enough free storage for it: any of these; None: free storage does not matter."""
 
 
 class FirstUse(msgspec.Struct, frozen=True):
@@ -61,7 +62,10 @@ class FirstUse(msgspec.Struct, frozen=True):
                     taken[name] = here
                 served = served | here
             if claim.provisioning:
-                served |= np.logical_and.reduce([select(selector) for selector in claim.provisioning])
+                made = np.logical_and.reduce([select(selector) for selector in claim.provisioning])
+                if claim.storage is not None:
+                    made &= np.logical_or.reduce([~everywhere, *(select(selector) for selector in claim.storage)])
+                served |= made
             result &= served
         return result
 
@@ -88,6 +92,11 @@ def binding_demands(cls: PodClass, related: Related) -> list[NodeRequirement]:
         detail = f"not every one of the claims {names} finds a volume here or may have one made"
         seeking = tuple(_seeking(claim, related) for claim in waiting)
         demands.append(FirstUse(seeking, Rejection(NoFit.VOLUME_BINDING, message, detail)))
+        stored = tuple(_where_stored(one, claim, related) for one, claim in zip(seeking, waiting, strict=True))
+        if stored != seeking:
+            message = "node(s) did not have enough free storage"
+            detail = f"no CSIStorageCapacity that the node reaches has room for every one of the claims {names}"
+            demands.append(FirstUse(stored, Rejection(NoFit.VOLUME_BINDING, message, detail)))
     return demands
 
 
@@ -171,6 +180,32 @@ def _seeking(claim: PersistentVolumeClaim, related: Related) -> UnboundClaim:
         only_there = NodeSelector(node_selector_terms=[named])
         return UnboundClaim(claim.name, (), (only_there, *provisioning) if provisioning else ())
     return UnboundClaim(claim.name, tuple(_candidates(claim, related)), provisioning)
+
+
+def _where_stored(seeking: UnboundClaim, claim: PersistentVolumeClaim, related: Related) -> UnboundClaim:
+    """Return the claim with the nodes that reach enough free storage, if its driver makes volumes only there."""
+    storage = related.storage_classes[claim.storage_class]
+    driver = related.csi_drivers.get(storage.provisioner)
+    wanted = quantity.amounts(claim.spec.resources.requests).get(_STORAGE)
+    if driver is None or not driver.spec.storage_capacity or wanted is None or not seeking.provisioning:
+        return seeking
+    reach = tuple(
+        _topology(free.node_topology)
+        for free in related.csi_storage_capacities.values()
+        if free.storage_class_name == storage.name and free.node_topology is not None
+        if free.largest is not None and free.largest >= wanted
+    )
+    return msgspec.structs.replace(seeking, storage=reach)
+
+
+def _topology(selector: LabelSelector) -> NodeSelector | None:
+    """Return the nodes whose labels a selector matches; None: all."""
+    if selector.empty:
+        return None
+    exactly = [Requirement(key=key, operator=Operator.IN, values=[it]) for key, it in selector.match_labels.items()]
+    return NodeSelector(
+        node_selector_terms=[NodeSelectorTerm(match_expressions=[*exactly, *selector.match_expressions])]
+    )
 
 
 def _provisioning(storage: StorageClass) -> tuple[NodeSelector | None, ...]:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects.pod import PodClass
+from autoscaler.objects.storage import VolumeAttachment
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
@@ -102,6 +103,10 @@ class Attachments:
         self._limits: dict[str, Positions] = {}
         self._template_limits: dict[str, list[int]] = {}
         view = trial.view
+        self._left_attached: dict[Handle, set[int]] = {}
+        """Where volumes are attached by their VolumeAttachment, whether a pod uses them there or not."""
+        for attachment in self._related.volume_attachments.values():
+            self._count_attachment(attachment)
         claiming = np.array([bool(cls.claims) for cls in view.classes], dtype=np.bool_)
         chosen = claiming[view.pod_classes] if len(claiming) else claiming
         pairs = np.stack([view.pod_classes[chosen], view.pod_nodes[chosen]])
@@ -110,6 +115,17 @@ class Attachments:
         for cls, positions, counts in trial.moves():
             self.moved(cls, positions, counts)
         trial.watch(self)
+
+    def _count_attachment(self, attachment: VolumeAttachment) -> None:
+        spec = attachment.spec
+        position = self._trial.view.positions.get(spec.node_name)
+        volume = self._related.volumes.get(spec.source.persistent_volume_name)
+        if position is None or not spec.attacher or volume is None or volume.spec.csi is None:
+            return
+        there = self._left_attached.setdefault((spec.attacher, volume.spec.csi.volume_handle), set())
+        if position not in there:
+            there.add(position)
+            self.attached(spec.attacher)[position] += 1
 
     def handles(self, cls: PodClass) -> frozenset[Handle]:
         """Return the volumes that every pod of the class attaches to its node: those that its pods share."""
@@ -135,11 +151,12 @@ class Attachments:
         """Follow a placement; see `overlay.Watcher`."""
         for handle in self.handles(cls):
             users = self._users.setdefault(handle, {})
-            attached = self.attached(handle[0])
+            attached, there = self.attached(handle[0]), self._left_attached.get(handle, ())
             for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
                 before = users.get(position, 0)
                 users[position] = before + count
-                attached[position] += (before + count > 0) - (before > 0)
+                if position not in there:
+                    attached[position] += (before + count > 0) - (before > 0)
         for driver, volumes in self.own(cls).items():
             self.attached(driver)[positions] += volumes * counts
 

@@ -15,7 +15,15 @@ from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, Res
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.objects.workload import (
     ConfigMap,
     DaemonSet,
@@ -44,6 +52,9 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     volumes: Mapping[str, PersistentVolume] = {}
     storage_classes: Mapping[str, StorageClass] = {}
     csi_nodes: Mapping[str, CsiNode] = {}
+    csi_drivers: Mapping[str, CsiDriver] = {}
+    csi_storage_capacities: Mapping[str, CsiStorageCapacity] = {}
+    volume_attachments: Mapping[str, VolumeAttachment] = {}
     resource_slices: Mapping[str, ResourceSlice] = {}
     """Slices with devices; empty if claims on devices are not supported."""
     resource_claims: Mapping[str, ResourceClaim] = {}

@@ -8,7 +8,15 @@ import msgspec
 from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.node import HOSTNAME, ZONES, Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.overlay import Trial
@@ -216,6 +224,30 @@ class Dice:
         limit = {"allocatable": {"count": self.random.randint(0, 3)}} if self.maybe(0.8) else {}
         return {"metadata": {"name": name}, "spec": {"drivers": [{"name": "disk", "nodeID": name, **limit}]}}
 
+    def attachment(self, number: int, nodes: Sequence[Node]) -> Json:
+        """Return what keeps a volume, which may not exist, attached to a node."""
+        return {
+            "metadata": {"name": f"attachment-{number}"},
+            "spec": {
+                "attacher": "disk",
+                "nodeName": self.random.choice([*(node.name for node in nodes), "gone"]),
+                "source": {"persistentVolumeName": self.random.choice(VOLUMES)},
+            },
+        }
+
+    def free_storage(self, number: int) -> Json:
+        places: list[Json | None] = [None, {}, {"matchLabels": {ZONE: self.random.choice("abc")}}]
+        where = self.random.choice(places)
+        sizes = {"capacity": self.random.choice(("1Gi", "3Gi"))}
+        if self.maybe(0.3):
+            sizes["maximumVolumeSize"] = self.random.choice(("1Gi", "2Gi"))
+        return {
+            "metadata": {"name": f"free-{number}", "namespace": "red"},
+            "storageClassName": self.random.choice(("made", "zonal")),
+            **({} if where is None else {"nodeTopology": where}),
+            **(sizes if self.maybe(0.9) else {}),
+        }
+
     def several(self, chance: float) -> range:
         """Range over none, one or two."""
         return range((1 + self.maybe(0.25)) if self.maybe(chance) else 0)
@@ -275,6 +307,10 @@ def related(dice: Dice, nodes: Sequence[Node]) -> Related:
     volumes = [plain_decoder(PersistentVolume).one(dice.volume(name)) for name in VOLUMES[1:]]
     classes = [plain_decoder(StorageClass).one(dice.storage_class(name)) for name in CLASSES]
     csi_nodes = [plain_decoder(CsiNode).one(dice.csi_node(node.name)) for node in nodes if dice.maybe(0.6)]
+    driver = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": dice.maybe(0.5)}}
+    drivers = [plain_decoder(CsiDriver).one(driver)] if dice.maybe(0.6) else []
+    free = [plain_decoder(CsiStorageCapacity).one(dice.free_storage(number)) for number in range(3)]
+    attachments = [plain_decoder(VolumeAttachment).one(dice.attachment(number, nodes)) for number in range(4)]
     device_claims = [dice.device_claim(namespace, name, nodes) for namespace in NAMESPACES for name in DEVICES[1:]]
     return Related(
         namespaces={one.name: one for one in known},
@@ -282,6 +318,9 @@ def related(dice: Dice, nodes: Sequence[Node]) -> Related:
         volumes={volume.name: volume for volume in volumes},
         storage_classes={one.name: one for one in classes},
         csi_nodes={csi_node.name: csi_node for csi_node in csi_nodes},
+        csi_drivers={one.name: one for one in drivers},
+        csi_storage_capacities={one.key: one for one in free},
+        volume_attachments={one.name: one for one in attachments},
         resource_claims={device_claim.key: device_claim for device_claim in device_claims},
     )
 

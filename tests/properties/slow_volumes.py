@@ -67,6 +67,14 @@ def _limits(cls: PodClass, node: Node, here: Sequence[PodClass], related: Relate
         return
     attached = {handle for other in here for handle in _handles(other, related)}
     new = set(_handles(cls, related)) - attached
+    left = {
+        (one.spec.attacher, volume.spec.csi.volume_handle)
+        for one in related.volume_attachments.values()
+        if one.spec.node_name == node.name
+        and (volume := related.volumes.get(one.spec.source.persistent_volume_name)) is not None
+        and volume.spec.csi is not None
+    }
+    attached |= left
     for driver in csi.spec.drivers:
         limit = None if driver.allocatable is None else driver.allocatable.count
         asked = sum(1 for name, _ in new if name == driver.name)
@@ -120,6 +128,7 @@ def _not_found(
             yield "node(s) had volume node affinity conflict"
             return
     taken: set[str] = set()
+    lacks_storage = False
     for claim in sorted((claim for claim in claims if not claim.spec.volume_name), key=_size_of_claim):
         chosen = claim.metadata.annotations.get(SELECTED_NODE)
         fitting = [
@@ -135,6 +144,10 @@ def _not_found(
         elif chosen not in (None, node.name) or not _can_be_made(claim, node, related):
             yield "node(s) didn't find available persistent volumes to bind"
             return
+        elif not _has_storage(claim, node, related):
+            lacks_storage = True
+    if lacks_storage:
+        yield "node(s) did not have enough free storage"
 
 
 def _reachable(volume: PersistentVolume, node: Node, selects: Selects) -> bool:
@@ -167,6 +180,20 @@ def _can_be_made(claim: PersistentVolumeClaim, node: Node, related: Related) -> 
     return not storage.allowed_topologies or any(
         all(node.labels.get(one.key) in one.values for one in term.match_label_expressions)
         for term in storage.allowed_topologies
+    )
+
+
+def _has_storage(claim: PersistentVolumeClaim, node: Node, related: Related) -> bool:
+    storage = related.storage_classes[claim.spec.storage_class_name or ""]
+    driver = related.csi_drivers.get(storage.provisioner)
+    if driver is None or not driver.spec.storage_capacity:
+        return True
+    return any(
+        int(str(one.maximum_volume_size or one.capacity or "0Gi").removesuffix("Gi")) >= _size_of_claim(claim)
+        and one.node_topology is not None
+        and all(node.labels.get(key) == value for key, value in one.node_topology.match_labels.items())
+        for one in related.csi_storage_capacities.values()
+        if one.storage_class_name == storage.name
     )
 
 

@@ -9,7 +9,15 @@ from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.meta import JsonObject, Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import (
+    CsiDriver,
+    CsiNode,
+    CsiStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.wire import key_of
@@ -29,6 +37,9 @@ _RELATED: tuple[tuple[str, type[Resource]], ...] = (
     ("persistentvolumes", PersistentVolume),
     ("storageclasses.storage.k8s.io", StorageClass),
     ("csinodes.storage.k8s.io", CsiNode),
+    ("csidrivers.storage.k8s.io", CsiDriver),
+    ("csistoragecapacities.storage.k8s.io", CsiStorageCapacity),
+    ("volumeattachments.storage.k8s.io", VolumeAttachment),
     ("resourceclaims.resource.k8s.io", ResourceClaim),
 )
 
@@ -68,6 +79,9 @@ class DecodedCluster:
                 volumes=dict(others["persistentvolumes"]),
                 storage_classes=dict(others["storageclasses.storage.k8s.io"]),
                 csi_nodes=dict(others["csinodes.storage.k8s.io"]),
+                csi_drivers=dict(others["csidrivers.storage.k8s.io"]),
+                csi_storage_capacities=dict(others["csistoragecapacities.storage.k8s.io"]),
+                volume_attachments=dict(others["volumeattachments.storage.k8s.io"]),
                 resource_claims=dict(others["resourceclaims.resource.k8s.io"]),
             )
         return self._builder.view(Groups(), self._related)

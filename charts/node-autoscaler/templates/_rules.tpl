@@ -23,7 +23,7 @@
   resources: [poddisruptionbudgets]
   verbs: {{ $read }}
 - apiGroups: [storage.k8s.io]
-  resources: [csinodes, storageclasses]
+  resources: [csidrivers, csinodes, csistoragecapacities, storageclasses, volumeattachments]
   verbs: {{ $read }}
 # Devices and claims on them, where the cluster has that API.
 - apiGroups: [resource.k8s.io]

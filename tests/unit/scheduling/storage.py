@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from autoscaler.objects.meta import Resource
 from autoscaler.objects.storage import (
     BIND_COMPLETED,
+    CsiDriver,
     CsiNode,
+    CsiStorageCapacity,
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    VolumeAttachment,
 )
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.snapshot.cluster import Related
@@ -99,6 +103,21 @@ def csi_node(name: str, count: int | None) -> CsiNode:
     return plain_decoder(CsiNode).one({"metadata": {"name": name}, "spec": {"drivers": drivers}})
 
 
+def csi_driver(*, storage_capacity: bool = True) -> CsiDriver:
+    return plain_decoder(CsiDriver).one({"metadata": {"name": DRIVER}, "spec": {"storageCapacity": storage_capacity}})
+
+
+def free_storage(capacity: str | None = "5Gi", *, storage_class: str = WAITING, **more: Any) -> CsiStorageCapacity:
+    """Return free storage that every node reaches, unless told otherwise."""
+    form = {"metadata": {"name": "free", "namespace": "kube-system"}, "storageClassName": storage_class}
+    return plain_decoder(CsiStorageCapacity).one({**form, "capacity": capacity, "nodeTopology": {}, **more})
+
+
+def attachment(volume: str, node: str, *, attacher: str = DRIVER) -> VolumeAttachment:
+    spec = {"attacher": attacher, "nodeName": node, "source": {"persistentVolumeName": volume}}
+    return plain_decoder(VolumeAttachment).one({"metadata": {"name": f"{volume}-{node}"}, "spec": spec})
+
+
 CLASSES = (
     storage_class(WAITING),
     storage_class(LOCAL, provisioner="kubernetes.io/no-provisioner"),
@@ -106,7 +125,7 @@ CLASSES = (
 )
 
 
-def storage(*objects: PersistentVolumeClaim | PersistentVolume | StorageClass | CsiNode) -> Related:
+def storage(*objects: Resource) -> Related:
     """Return these objects beside the three usual storage classes."""
     everything = (*CLASSES, *objects)
     return Related(
@@ -114,6 +133,9 @@ def storage(*objects: PersistentVolumeClaim | PersistentVolume | StorageClass | 
         volumes={one.name: one for one in everything if isinstance(one, PersistentVolume)},
         storage_classes={one.name: one for one in everything if isinstance(one, StorageClass)},
         csi_nodes={one.name: one for one in everything if isinstance(one, CsiNode)},
+        csi_drivers={one.name: one for one in everything if isinstance(one, CsiDriver)},
+        csi_storage_capacities={one.key: one for one in everything if isinstance(one, CsiStorageCapacity)},
+        volume_attachments={one.name: one for one in everything if isinstance(one, VolumeAttachment)},
     )
 
 

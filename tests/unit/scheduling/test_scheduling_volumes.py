@@ -7,7 +7,7 @@ import pytest
 
 from autoscaler.objects.node import HOSTNAME, REGIONS, ZONES, Node
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE
+from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE, CsiStorageCapacity, VolumeAttachment
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import Related, view_of
@@ -19,8 +19,11 @@ from tests.unit.scheduling.storage import (
     IMMEDIATE,
     LOCAL,
     at,
+    attachment,
     claim,
+    csi_driver,
     csi_node,
+    free_storage,
     storage,
     storage_class,
     using,
@@ -30,6 +33,9 @@ from tests.unit.scheduling.verdicts import FITS, verdicts
 
 ZONE, OLD_ZONE = ZONES
 TWO = (a_node("a", zone="z1"), a_node("b", zone="z2"))
+
+
+ATTACHED = NoFit.VOLUME_LIMITS
 
 
 def on(nodes: Sequence[Node], related: Related, *claims: str, placed: Sequence[Pod] = ()) -> list[str]:
@@ -386,3 +392,76 @@ def test_pods_with_a_claim_each_are_counted_against_the_limit(limit: int) -> Non
         placer.place(cls, position)
         placed += 1
     assert placed == max(0, min(4, limit))
+
+
+FULL = NoFit.VOLUME_BINDING
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        pytest.param([], [FULL, FULL], id="none is known"),
+        pytest.param([free_storage()], [FITS, FITS], id="enough everywhere"),
+        pytest.param([free_storage("1Gi")], [FULL, FULL], id="too little"),
+        pytest.param([free_storage(None)], [FULL, FULL], id="without an amount"),
+        pytest.param([free_storage(maximumVolumeSize="1Gi")], [FULL, FULL], id="too little in one piece"),
+        pytest.param([free_storage("1Gi", maximumVolumeSize="2Gi")], [FITS, FITS], id="enough in one piece"),
+        pytest.param([free_storage(storage_class=LOCAL)], [FULL, FULL], id="for another storage class"),
+        pytest.param([free_storage(nodeTopology=None)], [FULL, FULL], id="out of reach"),
+        pytest.param([free_storage(nodeTopology={"matchLabels": {ZONE: "z2"}})], [FULL, FITS], id="in one zone"),
+        pytest.param(
+            [free_storage(nodeTopology={"matchExpressions": [expression(ZONE, "NotIn", "z2")]})],
+            [FITS, FULL],
+            id="by expression",
+        ),
+    ],
+)
+def test_free_storage(objects: list[CsiStorageCapacity], expected: list[str]) -> None:
+    related = storage(claim("c", size="2Gi"), csi_driver(), *objects)
+    assert on(TWO, related, "c") == expected
+
+
+def test_too_little_free_storage_is_told_from_a_wrong_topology() -> None:
+    made = storage_class("made", allowedTopologies=[{"matchLabelExpressions": [{"key": ZONE, "values": ["z1"]}]}])
+    related = storage(made, claim("c", storage_class="made"), csi_driver())
+    placer = Placer(Trial(view_of(TWO, [], related=related)))
+    cls = a_pod(volumes=using("c")).cls
+    assert [placer.why(cls, position)[0].message for position in (0, 1)] == [
+        "node(s) did not have enough free storage",
+        "node(s) didn't find available persistent volumes to bind",
+    ]
+
+
+@pytest.mark.parametrize(
+    "related",
+    [
+        pytest.param(storage(claim("c")), id="of a driver that is not known"),
+        pytest.param(storage(claim("c"), csi_driver(storage_capacity=False)), id="of a driver that publishes none"),
+        pytest.param(storage(claim("c", resources={}), csi_driver()), id="of a claim that asks for none"),
+        pytest.param(
+            storage(claim("c", storage_class=LOCAL), volume("v"), csi_driver()), id="of a claim that finds a volume"
+        ),
+    ],
+)
+def test_free_storage_does_not_matter(related: Related) -> None:
+    assert on(TWO, related, "c") == [FITS, FITS]
+
+
+@pytest.mark.parametrize(
+    ("attachments", "placed", "expected"),
+    [
+        pytest.param([], "", FITS, id="nothing attached"),
+        pytest.param([attachment("v-d", "n")], "", FITS, id="room for one more"),
+        pytest.param([attachment("v-d", "n"), attachment("v-e", "n")], "", ATTACHED, id="attached without a pod"),
+        pytest.param([attachment("v-d", "n")], "d", FITS, id="attached for its pod"),
+        pytest.param([attachment("v-d", "n")], "e", ATTACHED, id="attached beside a pod"),
+        pytest.param([attachment("v-d", "m"), attachment("v-e", "m")], "", FITS, id="attached elsewhere"),
+        pytest.param([attachment("v-d", "n", attacher="x"), attachment("v-x", "n")], "e", FITS, id="of no account"),
+    ],
+)
+def test_volumes_that_are_still_attached_count(attachments: list[VolumeAttachment], placed: str, expected: str) -> None:
+    claims = [claim(name, volume=f"v-{name}") for name in "cde"]
+    volumes = [volume(f"v-{name}", handle=f"h-{name}") for name in "cde"]
+    related = storage(*claims, *volumes, *attachments, csi_node("n", 2))
+    pods = [a_pod(f"on-{name}", volumes=using(name), node="n") for name in placed]
+    assert on([a_node("n")], related, "c", placed=pods) == [expected]
