@@ -265,8 +265,9 @@ class Trial:
         first = self.count
         if count <= 0:
             return range(first, first)
-        vectors = [self.vocabulary.vector(pod.cls) for pod in template.pods]
+        # The node's resources first: only after that do requests for those that no node had before count.
         allocatable = self.vocabulary.amounts(template.node.allocatable)
+        vectors = [self.vocabulary.vector(pod.cls) for pod in template.pods]
         self._reserve(first + count)
         free = np.zeros(len(self._free), dtype=np.int64)
         free[: len(allocatable)] = allocatable

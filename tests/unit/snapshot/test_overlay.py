@@ -59,6 +59,13 @@ def test_an_added_node_is_its_template_under_a_name_of_its_own() -> None:
     assert trial.kinds.tolist() == [-1, -1, 0, 0]
 
 
+def test_pods_of_a_template_take_what_no_node_had_before() -> None:
+    trial = a_trial()
+    node = a_node("g", extra={"nvidia.com/gpu": "2"})
+    trial.add(a_template(node, a_pod("exporter", requests={"nvidia.com/gpu": "1"})), 1)
+    assert trial.free[trial.vocabulary.rows["nvidia.com/gpu"]].tolist() == [0, 0, 1]
+
+
 def test_added_nodes_are_numbered_through_and_may_have_another_suffix() -> None:
     trial = a_trial()
     trial.add(TEMPLATE, 1, "upcoming-")
