@@ -236,10 +236,8 @@ class Daemon:
         while not self._stopping.is_set():
             with self._watchdog.busy():
                 autoscaler = self._reloaded(autoscaler, rebuild)
-                began = self._clock.now()
-                report = self._run_pass(autoscaler, began)
-            acted = report.acted and not self._config.loop.dry_run
-            if not self._trigger.wait(began, acted=acted, meanwhile=self._explain):
+                report = self._run_pass(autoscaler, self._clock.now())
+            if not self._trigger.wait(report, meanwhile=self._explain):
                 break
         self._companion_set.close()
         self._timers.stop()

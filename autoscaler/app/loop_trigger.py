@@ -1,20 +1,25 @@
 """Decides when the next pass runs, and what the deciding thread does until then."""
 
+import math
 import threading
 from collections.abc import Callable
 
-from autoscaler.clock import Clock, Instant
+from autoscaler.clock import Clock
 from autoscaler.config.process import Loop
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.report import PassReport
 
 _FRESH_S = 10.0
 """A scheduler verdict older than this many seconds triggers no pass: the next regular pass will see it."""
+_PAST_S = 0.01
+"""How long after pods stop being too new the next pass begins, since the two clocks advance not quite alike."""
 
 
 class LoopTrigger:
     """Waits out the scan interval; a pod that became unschedulable, or a pass that acted, cuts the wait short.
 
-    It is a `ports.StoreListener` of pods. Source: Cluster Autoscaler's `loop/trigger.go`.
+    After a pass that found pods too new, it waits no longer than they are. It is a `ports.StoreListener` of pods.
+    Source: Cluster Autoscaler's `loop/trigger.go`, which lets pods that were too new wait for the whole interval.
     """
 
     def __init__(self, loop: Loop, clock: Clock) -> None:
@@ -53,29 +58,36 @@ class LoopTrigger:
         self._stopping.set()
         self._news.set()
 
-    def due(self, began: Instant, *, acted: bool) -> float:
-        """Return the monotonic second at which the pass after the one that `began` then is due, as things are."""
-        soonest = began.mono + self._loop.min_pass_interval_s
-        if self._woken or (acted and self._loop.frequent_loops_enabled):
-            return soonest
-        return max(soonest, began.mono + self._loop.scan_interval_s)
+    def due(self, ended: PassReport) -> float:
+        """Return the monotonic second at which the pass after this one is due, as things are."""
+        wait_s = 0.0 if self._woken else min(self._loop.scan_interval_s, self._early_s(ended))
+        return ended.now.mono + max(self._loop.min_pass_interval_s, wait_s)
+
+    def _early_s(self, ended: PassReport) -> float:
+        """Return how many seconds after it began a pass wants another one."""
+        if not self._loop.frequent_loops_enabled:
+            return math.inf
+        if ended.acted and not self._loop.dry_run:
+            return 0.0
+        until = ended.pods.too_new_until
+        return math.inf if until is None else until - ended.now.wall + _PAST_S
 
     def begins(self) -> None:
         """Forget the triggers so far, because the pass that begins now will see their causes."""
         self._woken = False
 
-    def wait(self, began: Instant, *, acted: bool, meanwhile: Callable[[], object] = lambda: None) -> bool:
-        """Wait until the pass after the one that `began` then is due; False means stop.
+    def wait(self, ended: PassReport, meanwhile: Callable[[], object] = lambda: None) -> bool:
+        """Wait until the pass after this one is due; False means stop.
 
         `meanwhile` is called at the beginning and whenever somebody interrupts.
         """
         meanwhile()
-        while (left_s := self._left(self.due(began, acted=acted))) and not (self._woken or self._stopping.is_set()):
+        while (left_s := self._left(self.due(ended))) and not (self._woken or self._stopping.is_set()):
             self._news.wait(left_s)
             self._news.clear()
             meanwhile()
         self.begins()
-        return not self._stopping.wait(self._left(began.mono + self._loop.min_pass_interval_s))
+        return not self._stopping.wait(self._left(ended.now.mono + self._loop.min_pass_interval_s))
 
     def _left(self, due: float) -> float:
         return max(0.0, due - self._clock.now().mono)

@@ -1,6 +1,6 @@
 """Classifies the pending pods on a simulated cluster: they fit, they wait, or they need nodes."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
 from autoscaler.scaleup.fake_placement import place_where_fits
 from autoscaler.scaleup.pause_pods import filter_yielding
-from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_young
+from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_new_until, too_young
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile, profile_of
 from autoscaler.snapshot.merging import merged
@@ -111,6 +111,11 @@ def _awaiting(stage: Simulated, needing: UnschedulablePods) -> Mapping[str, str]
     return {key: groups[name] for key, name in upcoming if name in groups}
 
 
+def _ordinary(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods without those that reserve headroom."""
+    return [pod for pod in pods if pod.cls.headroom is None]
+
+
 class PodSorting:
     """Sorts pods, and decides whether pods or ProvisioningRequests take this turn."""
 
@@ -125,7 +130,7 @@ class PodSorting:
             needing = filtered.pods
             if config.features.enable_provisioning_requests:
                 needing = self._without_consumers(needing)
-        young = {pod.key: Waiting.TOO_YOUNG for pod in needing.pods if too_young(pod, config.pods, now)}
+        young = {pod.key: pod for pod in needing.pods if too_young(pod, config.pods, now)}
         candidates = tuple(pod for pod in needing.pods if pod.key not in young)
         represented = tuple(pod for accepted in stage.accepted for pod in accepted.pods)
         held_back = self._held_back(stage, candidates)
@@ -133,6 +138,7 @@ class PodSorting:
         if requests and not config.rules.requests_force_scale_up:
             held_back = self._held_back(stage, (*candidates, *represented))
             requests = requests if held_back is None else ()
+        new = _ordinary(candidates) if held_back is ScaleUpResult.IN_COOLDOWN else []
         # Requests and pods alternate if both wait.
         pods_first = held_back is None and bool(candidates) and stage.memory.requests.pods_next
         return next_stage(
@@ -140,8 +146,9 @@ class PodSorting:
             PodsSorted,
             pods=PendingPods(
                 unschedulable=(*needing.pods, *represented),
-                waiting={**needing.waiting, **young},
+                waiting={**needing.waiting, **dict.fromkeys(young, Waiting.TOO_YOUNG)},
                 awaiting=_awaiting(stage, needing),
+                too_new_until=too_new_until(new, young.values(), config.pods, now),
             ),
             candidates=candidates,
             displaced_placed=filtered.displaced_placed,
@@ -170,7 +177,6 @@ class PodSorting:
                 return ScaleUpResult.NO_OPTIONS
             self._events.no_more_nodes(pods, config.limits.max_nodes_total)
             return ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
-        ordinary = [pod for pod in pods if pod.cls.headroom is None]
-        if not config.pods.bypassed_scheduler_names and all_new(ordinary, stage.now):
+        if not config.pods.bypassed_scheduler_names and all_new(_ordinary(pods), stage.now):
             return ScaleUpResult.IN_COOLDOWN
         return None

@@ -63,6 +63,8 @@ class PendingPods(msgspec.Struct, frozen=True, kw_only=True):
     """Why pods took no part in the scale-up, by key."""
     awaiting: Mapping[str, str] = {}
     """The group whose upcoming node a pod fits on, by key of the pod."""
+    too_new_until: float | None = None
+    """Wall second at which the first pods that were too new for a scale-up no longer are; None: no pod was."""
 
 
 class ScaleUpReport(msgspec.Struct, frozen=True, kw_only=True):

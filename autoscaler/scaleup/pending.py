@@ -196,6 +196,16 @@ def scale_up_delay_s(cls: PodClass, options: Pods) -> float:
     return delay
 
 
+def too_new_until(new: Sequence[Pod], young: Iterable[Pod], options: Pods, now: Instant) -> float | None:
+    """Return the wall second at which the first of these pods may cause a scale-up; None if there are no pods.
+
+    `new`: pods that are all new; `young`: those that have to wait for their scale-up delay.
+    """
+    ends = [now.wall + new_for_s(new, now)] if new else []
+    ends += [max(pod.created + scale_up_delay_s(pod.cls, options), now.wall + new_for_s([pod], now)) for pod in young]
+    return min(ends, default=None)
+
+
 def all_new(pods: Sequence[Pod], now: Instant) -> bool:
     """Whether every pod appeared so recently that more of the same burst are likely: under 2 s, with GPUs 30 s."""
     return new_for_s(pods, now) > 0

@@ -116,17 +116,13 @@ class Replica:
         self._timers = ReplicaExecutor(context.executor)
         self._listener = context.listener
         self.autoscaler = wiring.autoscaler(config, wiring.environment(context.provider, context.listener))
-        self._dry_run = config.loop.dry_run
-        self._began: Instant | None = None
-        self._acted = False
+        self._ended: PassReport | None = None
         wiring.ticker(self._timers, at_least_s=context.tick_s).start()
 
     @property
     def due(self) -> float:
         """Monotonic second of the next pass, as things are."""
-        if self._began is None:
-            return self.clock.now().mono
-        return self._trigger.due(self._began, acted=self._acted)
+        return self.clock.now().mono if self._ended is None else self._trigger.due(self._ended)
 
     def run_pass(self) -> PassReport:
         """Run one pass now. What it raises is a bug."""
@@ -135,7 +131,7 @@ class Replica:
         self._listener.pass_started(began)
         report = self.autoscaler.run_once(began)
         self._listener.pass_ended(report)
-        self._began, self._acted = began, report.acted and not self._dry_run
+        self._ended = report
         return report
 
     def leave(self) -> None:

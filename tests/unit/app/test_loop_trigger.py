@@ -1,7 +1,7 @@
 """When the next pass runs: waits are real and bounded, the time of day is virtual."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -10,6 +10,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.config.process import Loop
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.report import PassReport, PendingPods
 from tests.builders import a_pod
 
 PATIENCE_S = 30.0
@@ -28,6 +29,12 @@ def refused(seconds_ago: float, reason: str = "Unschedulable") -> Pod:
     return a_pod(status={"conditions": [{**condition, "lastTransitionTime": rfc3339(NOW - seconds_ago)}]})
 
 
+def a_pass(clock: VirtualClock, *, acted: bool = False, too_new_until: float | None = None) -> PassReport:
+    """Return a pass that has just begun."""
+    pods = PendingPods(too_new_until=too_new_until)
+    return PassReport(now=clock.now(), requests_served=int(acted), pods=pods)
+
+
 class Waiting:
     """A wait on a thread of its own."""
 
@@ -41,14 +48,13 @@ class Waiting:
     ) -> None:
         self._pace = pace
         self._meanwhile = meanwhile
-        self._began = clock.now()
-        self._acted = acted
+        self._ended = a_pass(clock, acted=acted)
         self.goes_on: bool | None = None
         self._thread = threading.Thread(target=self._wait)
         self._thread.start()
 
     def _wait(self) -> None:
-        self.goes_on = self._pace.wait(self._began, acted=self._acted, meanwhile=self._meanwhile)
+        self.goes_on = self._pace.wait(self._ended, meanwhile=self._meanwhile)
 
     def ended(self, within_s: float = PATIENCE_S) -> bool:
         self._thread.join(within_s)
@@ -70,9 +76,9 @@ def hourly(clock: VirtualClock) -> Iterator[LoopTrigger]:
 def test_a_pass_that_took_longer_than_the_interval_is_followed_at_once(
     clock: VirtualClock, hourly: LoopTrigger
 ) -> None:
-    began = clock.now()
+    ended = a_pass(clock)
     clock.advance(3600)
-    assert hourly.wait(began, acted=False)
+    assert hourly.wait(ended)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["while the pass ran", "during the wait"])
@@ -106,12 +112,12 @@ def test_nothing_else_cuts_it_short(clock: VirtualClock, hourly: LoopTrigger, po
 
 def test_one_waking_shortens_one_wait(clock: VirtualClock, hourly: LoopTrigger) -> None:
     hourly.changed(None, refused(seconds_ago=0))
-    assert hourly.wait(clock.now(), acted=False)
+    assert hourly.wait(a_pass(clock))
     assert not Waiting(hourly, clock).ended(A_MOMENT_S)
 
 
 def test_after_a_pass_that_acted_there_is_no_wait(clock: VirtualClock, hourly: LoopTrigger) -> None:
-    assert hourly.wait(clock.now(), acted=True)
+    assert hourly.wait(a_pass(clock, acted=True))
 
 
 def test_without_frequent_loops_neither_pods_nor_acts_count(clock: VirtualClock) -> None:
@@ -158,7 +164,7 @@ def test_passes_that_follow_each_other_at_once_leave_room_for_what_is_done_betwe
 ) -> None:
     done: list[bool] = []
     hourly.interrupt()
-    assert hourly.wait(clock.now(), acted=True, meanwhile=lambda: done.append(True))
+    assert hourly.wait(a_pass(clock, acted=True), meanwhile=lambda: done.append(True))
     assert done == [True]
 
 
@@ -167,14 +173,35 @@ def test_interruptions_without_end_do_not_hold_the_next_pass_back(clock: Virtual
         clock.advance(600)
         hourly.interrupt()
 
-    assert hourly.wait(clock.now(), acted=False, meanwhile=interrupt_again)
+    assert hourly.wait(a_pass(clock), meanwhile=interrupt_again)
     assert clock.now().mono == 1000 + 3600
 
 
 def test_when_the_next_pass_is_due_can_be_asked_without_waiting(clock: VirtualClock) -> None:
-    pace, began = LoopTrigger(Loop(scan_interval_s=60.0, min_pass_interval_s=5.0), clock), clock.now()
-    assert (pace.due(began, acted=False), pace.due(began, acted=True)) == (1060, 1005)
+    pace = LoopTrigger(Loop(scan_interval_s=60.0, min_pass_interval_s=5.0), clock)
+    assert (pace.due(a_pass(clock)), pace.due(a_pass(clock, acted=True))) == (1060, 1005)
     pace.changed(None, refused(seconds_ago=0))
-    assert pace.due(began, acted=False) == 1005
+    assert pace.due(a_pass(clock)) == 1005
     pace.begins()
-    assert pace.due(began, acted=False) == 1060
+    assert pace.due(a_pass(clock)) == 1060
+
+
+def test_what_a_pass_without_effect_would_have_done_brings_no_pass_forward(clock: VirtualClock) -> None:
+    pace = LoopTrigger(Loop(scan_interval_s=60.0, dry_run=True), clock)
+    assert pace.due(a_pass(clock, acted=True)) == 1060
+
+
+@pytest.mark.parametrize(
+    ("until_s", "options", "after_s"),
+    [
+        pytest.param(1.5, {}, 1.51, id="as soon as they are old enough"),
+        pytest.param(0.5, {}, 1.0, id="not before passes may follow each other"),
+        pytest.param(3600.0, {}, 60.0, id="a clock that is ahead delays no regular pass"),
+        pytest.param(1.5, {"frequent_loops_enabled": False}, 60.0, id="not without frequent loops"),
+    ],
+)
+def test_pods_that_were_too_new_get_a_pass_when_they_no_longer_are(
+    clock: VirtualClock, until_s: float, options: Mapping[str, bool], after_s: float
+) -> None:
+    pace = LoopTrigger(Loop(scan_interval_s=60.0, **options), clock)
+    assert pace.due(a_pass(clock, too_new_until=NOW + until_s)) == pytest.approx(1000 + after_s)

@@ -15,6 +15,7 @@ from autoscaler.scaleup.pending import (
     expendable,
     filter_schedulable,
     sort_pending,
+    too_new_until,
     too_young,
 )
 from autoscaler.scheduling.placement import Placer
@@ -319,3 +320,18 @@ def test_who_is_too_young(age_s: float, delay_s: float, own: str | None, young: 
 )
 def test_whether_all_are_new(pods: list[Pod], new: bool) -> None:
     assert all_new(pods, AT_100) is new
+
+
+@pytest.mark.parametrize(
+    ("new", "young", "delay_s", "until"),
+    [
+        pytest.param([], [], 0, None, id="no pods"),
+        pytest.param([a_pod(created=100), a_pod(created=99)], [], 0, 101, id="all new: until the oldest is not"),
+        pytest.param([a_pod(created=95, requests={"nvidia.com/gpu": "1"})], [], 0, 125, id="with GPUs, longer"),
+        pytest.param([], [a_pod(created=100)], 0, 102, id="created this second: neither young nor new"),
+        pytest.param([], [a_pod(created=95), a_pod(created=99)], 10, 105, id="young: until the first has waited"),
+        pytest.param([a_pod(created=99)], [a_pod(created=100)], 10, 101, id="whichever comes first"),
+    ],
+)
+def test_until_when_pods_are_too_new(new: list[Pod], young: list[Pod], delay_s: float, until: float | None) -> None:
+    assert too_new_until(new, young, Pods(new_pod_scale_up_delay_s=delay_s), AT_100) == until

@@ -76,6 +76,18 @@ def test_a_pod_that_becomes_unschedulable_brings_the_next_pass_forward() -> None
         assert [round(report.now.mono) for report in world.reports][:3] == [0, 60, 70]
 
 
+@pytest.mark.parametrize(
+    ("arrives_s", "first"),
+    [pytest.param(70.0, "NotNeeded", id="within the same second"), pytest.param(70.5, "InCooldown", id="a moment ago")],
+)
+def test_pods_too_new_to_be_helped_get_one_pass_as_soon_as_they_are_old_enough(arrives_s: float, first: str) -> None:
+    with a_world(a_cloud(a_group()), scan_interval="60s", frequent_loops_enabled=True) as world:
+        world.at(arrives_s, lambda: world.apply(a_deployment(replicas=3)))
+        world.run_for(75)
+        passes = [(round(report.now.mono, 1), report.scale_up.result) for report in world.reports]
+        assert passes[2:4] == [(arrives_s, first), (72.0, "Successful")]
+
+
 def test_time_in_which_nothing_happens_costs_only_passes() -> None:
     with a_world(a_cloud(a_group(), machines={"web": 1}), a_deployment(replicas=1)) as world:
         world.run_for(600)
