@@ -1,1 +1,1 @@
-"""Pause pods that keep room free, by cron policy."""
+"""Keeps room free with pause pods, by cron policy."""

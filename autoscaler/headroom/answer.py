@@ -1,4 +1,4 @@
-"""The offline answer of headroom: what it would do to pools."""
+"""The offline answer of headroom: what the daemon would do to each pool."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,27 +15,27 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 class PoolAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One pool: the same numbers as the daemon's."""
+    """One pool, with the same figures as in the daemon's answer."""
 
     pool: str
     namespace: str
     at: str
     policy: str
     lead_seconds: float
-    """How long before a policy begins its pods are asked for."""
+    """Seconds before the start of a policy at which its pods are requested."""
     lead_basis: str
     early_policy: str
-    """The next policy where it wants more than the one in force; empty where there is none."""
+    """The next policy, if it wants more pods than the active one; empty if there is none."""
     early_from: str
-    """When it begins."""
+    """When the next policy begins."""
     active: int
     desired: int
     target: int
     reason: str
     lower_at: str
-    """When pods that are not wanted by then may go."""
+    """When the pool may drop pods that are no longer wanted."""
     replicas: int
-    """Of the Deployment that is there; 0 where there is none."""
+    """Replicas of the existing Deployment; 0 if there is none."""
     action: str
     drift: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ def answers(
     leads: Mapping[str, Lead],
     now: Instant,
 ) -> list[PoolAnswer]:
-    """Return what a leader that just began would do; `active` replaces the counted pods of pools by name."""
+    """Return what a new leader would do. `active` overrides the counted pods of pools, by name."""
     present = {(deployment.namespace, deployment.name): deployment for deployment in deployments}
     pool_answers = []
     for pool in headroom.pools:

@@ -18,9 +18,9 @@ _CLASS = ObjectRef("scheduling.k8s.io/v1", "PriorityClass", MANAGED_CLASS)
 
 
 def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool) -> Iterator[str]:
-    """Delete what has the labels of this headroom and yield the name of each; raises `AutoscalerError`.
+    """Delete the objects with the labels of this headroom, and yield the name of each; raises `AutoscalerError`.
 
-    The class goes only where no Deployment of another cluster name needs it. `pretend`: nothing is deleted.
+    The class is deleted only if no Deployment of another cluster name needs it. With `pretend`, nothing is deleted.
     """
     executor = ThreadExecutor(1)
     client = Client.connect(config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep)

@@ -30,9 +30,9 @@ _FORBIDDEN = 403
 
 
 class HeadroomKeeper(Companion):
-    """Ticks run on one thread; passes, on another, only store their view here.
+    """Ticks run on one thread. Passes run on another thread and only store their view here.
 
-    Passes need nothing from it: decisions recognise pause pods by their labels.
+    Passes need nothing from this companion, because decisions recognise pause pods by their labels.
     """
 
     name = "headroom"
@@ -47,7 +47,7 @@ class HeadroomKeeper(Companion):
         changed: Callable[[], Headroom | None] = lambda: None,
         leads: Leads | None = None,
     ) -> None:
-        """`leads` None: boot times are never known. `changed` returns a new configuration once there is one."""
+        """With `leads` None, boot times stay unknown. `changed` returns a new configuration if there is one."""
         self._headroom = headroom
         self._objects = writer.objects
         self._writer = writer

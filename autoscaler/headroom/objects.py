@@ -1,6 +1,6 @@
 """The Kubernetes objects of headroom: a Deployment for each pool, and the PriorityClass.
 
-Ownership is by labels, never by name; what has to survive a change of leader is in annotations of the Deployment.
+Labels, never names, mark what headroom owns. Annotations of the Deployment hold what a new leader must know.
 """
 
 import hashlib
@@ -33,19 +33,19 @@ class CurrentDeployment(msgspec.Struct, frozen=True, kw_only=True):
     replicas: int
     paused: bool
     heartbeat: str | None
-    """The annotation as written; None if it is missing."""
+    """The annotation as stored; None if it is missing."""
     template_hash: str
     held: int | None
-    """None if no usable value is stored."""
+    """None if the stored value is missing or unusable."""
     allowed_at: float | None
 
     def of(self, pool: HeadroomPool, headroom: Headroom) -> bool:
-        """Whether it belongs to this pool, by its labels."""
+        """Whether the Deployment belongs to this pool, by its labels."""
         return owned(pool, headroom).items() <= self.labels.items()
 
     @property
     def heartbeat_at(self) -> float | None:
-        """Its last heartbeat in Unix seconds; None if it has none or an unreadable one."""
+        """The last heartbeat in Unix seconds; None if it is missing or unreadable."""
         return _seconds(self.heartbeat)
 
 
@@ -92,7 +92,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def deployment(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
-    """Return the Deployment of a pool, without replicas and without what changes from time to time."""
+    """Return the Deployment of a pool, without replicas and without the fields that change over time."""
     labels = owned(pool, headroom)
     return {
         "apiVersion": "apps/v1",
@@ -173,7 +173,7 @@ def priority_class(pool: HeadroomPool) -> JsonObject:
 
 
 def covers(live: object, wanted: object, path: tuple[str, ...] = ()) -> bool:
-    """Whether `live` contains everything in `wanted`; the API server adds defaults and normalises amounts."""
+    """Whether `live` contains everything in `wanted`. The API server adds defaults and normalises amounts."""
     if isinstance(wanted, dict):
         if not isinstance(live, dict):
             return not wanted and live is None

@@ -16,7 +16,7 @@ from autoscaler.reasons import HeadroomTrouble
 
 _MOST_POOLS = 15
 _HARMLESS = frozenset({HeadroomTrouble.PAUSED, HeadroomTrouble.DELETION_COST})
-"""Troubles that an operator wanted, or that cost little."""
+"""Problems that the operator accepts, or that do little harm."""
 _COLUMNS = (
     Column("Pool"),
     Column("State"),
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 def headroom_block(status: Callable[[], HeadroomStatus]) -> CompanionSection:
-    """Return the section; `status` returns the last look at the pools."""
+    """Return the section; `status` returns the result of the last check."""
     return CompanionSection(
         "Headroom", "/api/v1/headroom", lambda now_wall, all_link: _shown(status(), now_wall, all_link)
     )
@@ -68,7 +68,7 @@ def _calm(pool: PoolStatus) -> tuple[bool, bool, bool]:
 
 
 def _states(pool: PoolStatus) -> Iterator[tuple[str, str]]:
-    """Yield words and their tones."""
+    """Yield words with their tones."""
     if not (pool.troubles or pool.reconciled_at is None or pool.bound < pool.target):
         yield "In order", "good"
     for trouble in pool.troubles:
@@ -99,7 +99,7 @@ def _pool_row(pool: PoolStatus, now_wall: float) -> list[Html]:
 
 
 def _policy(pool: PoolStatus, now_wall: float) -> Html:
-    """Return the policy that holds, and the one that is served before it begins."""
+    """Return the active policy, and the next one if its pods are requested already."""
     if not pool.policy:
         return NOTHING
     early = pool.early
@@ -108,7 +108,7 @@ def _policy(pool: PoolStatus, now_wall: float) -> Html:
 
 
 def _cool_down(pool: PoolStatus, now_wall: float) -> Html:
-    """Return for how long more stay than are wanted; nothing where that is not so."""
+    """Return how long more pods stay than are wanted; empty if there are no more."""
     if pool.lower_at is None or pool.target <= pool.desired:
         return NOTHING
     return html('<span class="sub">for another {}</span>', until(pool.lower_at, now_wall))

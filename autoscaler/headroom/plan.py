@@ -1,4 +1,4 @@
-"""What to do about one pool's Deployment, and about Deployments without a configured pool."""
+"""Decides about the Deployment of one pool, and about Deployments without a configured pool."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -29,9 +29,9 @@ class DeploymentAction(StrEnum):
     CREATE = "create"
     UPDATE = "update"
     HEARTBEAT = "heartbeat"
-    """Only its annotations are written."""
+    """Only the annotations are written."""
     CONFLICT = "nameConflict"
-    """The name belongs to another owner: nothing is changed."""
+    """The name belongs to another owner, so nothing is changed."""
 
 
 class Drift(StrEnum):
@@ -54,7 +54,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     drift: tuple[Drift, ...] = ()
     """Changes by other clients that this write reverts."""
     paused: bool = False
-    """A user paused the Deployment: its replicas and template are not changed."""
+    """A user paused the Deployment, so its replicas and template are not changed."""
 
     @property
     def lowers(self) -> bool:
@@ -71,7 +71,7 @@ def plan_pool(
     now: Instant,
     lead_s: float = 0.0,
 ) -> PoolPlan:
-    """Return the plan. `held` is the remembered cool-down; None if this process has just begun to lead."""
+    """Return the plan. `held` is the remembered cool-down; None if this process has just become the leader."""
     if present is not None and not present.of(pool, headroom):
         wanted = want(pool, active, held or CoolDown(0, now), now, lead_s)
         return PoolPlan(want=wanted, action=DeploymentAction.CONFLICT, before=present.replicas)
@@ -136,13 +136,13 @@ class Orphans(msgspec.Struct, frozen=True):
 
     delete: tuple[CurrentDeployment, ...] = ()
     unreadable: tuple[CurrentDeployment, ...] = ()
-    """Their heartbeat cannot be read; they are never deleted for that."""
+    """Deployments with an unreadable heartbeat. They are never deleted because of that."""
 
 
 def plan_orphans(
     deployments: Iterable[CurrentDeployment], headroom: Headroom, removed: Collection[str], now: Instant
 ) -> Orphans:
-    """Return Deployments to delete: silent for too long, or of a pool just `removed` from the configuration."""
+    """Return the Deployments to delete: without a heartbeat for too long, or of a pool in `removed`."""
     delete: list[CurrentDeployment] = []
     unreadable: list[CurrentDeployment] = []
     known = {(pool.namespace, pool.name) for pool in headroom.pools}

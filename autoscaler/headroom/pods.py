@@ -26,7 +26,7 @@ class PoolPods(msgspec.Struct, frozen=True, kw_only=True):
     bound: tuple[Pod, ...] = ()
     """Pause pods on a node."""
     pending: tuple[Pod, ...] = ()
-    """Pause pods without one."""
+    """Pause pods without a node."""
 
 
 def class_of(pool: HeadroomPool, headroom: Headroom, interner: PodInterner) -> PodClass | None:
@@ -40,12 +40,12 @@ def class_of(pool: HeadroomPool, headroom: Headroom, interner: PodInterner) -> P
 
 
 def ahead_of(pool: HeadroomPool, headroom: Headroom) -> Ahead:
-    """Return what happens before a pool's nodes are asked for: its pods are to run when a policy begins."""
+    """Return the lead of a pool: its pods are to run when a policy begins."""
     return Ahead(asks_s=headroom.reconcile_interval_s, workload=pause_workload(pool.namespace, pool.name))
 
 
 def pods_of(view: ClusterView, pool: HeadroomPool, headroom: Headroom) -> PoolPods:
-    """Return the pods of one pool; work is counted by its classes, so pods of other classes cost nothing."""
+    """Return the pods of one pool. Work is counted by its classes, so pods of other classes cost no time."""
     labels = owned(pool, headroom)
 
     def is_pause(cls: PodClass) -> bool:
@@ -79,10 +79,10 @@ def _counts(pod: Pod) -> bool:
 
 
 def to_give_up(view: ClusterView, pods: PoolPods, target: int) -> frozenset[str]:
-    """Return the keys of pause pods to delete so that `target` stay, emptying whole nodes first.
+    """Return the keys of pause pods to delete so that `target` stay; whole nodes are emptied first.
 
-    Their controller deletes pods without a node first, so they are counted but not returned. Nodes are in the order in
-    which they are closest to removal: those without work first, then the least used.
+    The controller deletes pods without a node first, so they are counted but not returned. Nodes come in the order in
+    which scale-down is likely to remove them: first those without work, then the least used.
     """
     return frozenset(pod.key for pod in _by_node(view, pods.bound)[: max(0, len(pods.bound) - target)])
 

@@ -1,8 +1,8 @@
 """Computes the number of pause pods from policies, active pods and the time.
 
-Pure: the daemon and `autoscaler headroom plan` call the same functions. Raising is immediate; lowering waits until the
-idle time of the policy under which the pods were last wanted is over, and then happens in one step. What a policy wants
-is raised for so long before it begins as its pods take to run.
+Pure: the daemon and `autoscaler headroom plan` call the same functions. Raising is immediate. Lowering happens in one
+step, after the idle time of the policy that last wanted the pods. The pods of a policy are requested early, by the time
+that they take to run.
 """
 
 import math
@@ -40,7 +40,7 @@ class DesiredReplicas(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the active policy; `none` if there is none."""
     active: int
     desired: int
-    """By the policy in force, or by the next one."""
+    """The number that the active policy, or the next one, wants."""
     early: EarlyPolicy | None = None
     """The next policy if it wants more pods than the active one, otherwise None."""
     target: int
@@ -51,7 +51,9 @@ class DesiredReplicas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def policy_at(pool: HeadroomPool, wall: float) -> Policy | None:
-    """Return the policy that holds at a time (Unix seconds): the last one with a period that matches; maybe none."""
+    """Return the policy that is active at a time (Unix seconds): the last one with a matching period; None if there is
+    none.
+    """
     moment = datetime.fromtimestamp(wall, UTC)
     return next((policy for policy in reversed(pool.policies) if _holds(policy, moment)), None)
 
@@ -64,7 +66,7 @@ def _holds(policy: Policy, moment: datetime) -> bool:
 
 
 def desired(pool: HeadroomPool, policy: Policy | None, active: int) -> tuple[int, Headcount]:
-    """Return how many pause pods a policy wants beside `active` pods, and what decided that."""
+    """Return how many pause pods a policy wants in addition to `active` pods, and what decided that."""
     if policy is None:
         return 0, Headcount.NO_POLICY
     scaled, by_factor = math.ceil(policy.scale_factor * active), Headcount.SCALE_FACTOR
@@ -77,14 +79,16 @@ def desired(pool: HeadroomPool, policy: Policy | None, active: int) -> tuple[int
 
 
 def idle_s(policy: Policy | None) -> float:
-    """Return the idle time in force."""
+    """Return the idle time of the active policy."""
     return _NO_POLICY_IDLE_S if policy is None else policy.idle_time_s
 
 
 def coming(pool: HeadroomPool, wall: float, lead_s: float) -> Iterator[tuple[float, Policy]]:
-    """Yield the policies that begin to hold after a time (Unix seconds) and within `lead_s` of it, and when they do."""
+    """Yield the policies that begin after a time (Unix seconds) and within `lead_s` of it, with the times at which they
+    begin.
+    """
     last = policy_at(pool, wall) if lead_s > 0 else None
-    # Periods are minutes, and no time zone is off by less.
+    # Periods are whole minutes, and so are the offsets of time zones.
     minutes = range(int(wall // _MINUTE_S) + 1, int((wall + lead_s) // _MINUTE_S) + 1)
     for moment in (minute * _MINUTE_S for minute in minutes):
         policy = policy_at(pool, moment)
@@ -94,9 +98,10 @@ def coming(pool: HeadroomPool, wall: float, lead_s: float) -> Iterator[tuple[flo
 
 
 def want(pool: HeadroomPool, active: int, held: CoolDown, now: Instant, lead_s: float = 0.0) -> DesiredReplicas:
-    """Return how many pause pods a pool should have; at the very moment at which lowering is allowed, it happens.
+    """Return how many pause pods a pool should have. Lowering happens at the very moment at which it is allowed.
 
-    A policy that begins within `lead_s` and wants more is served already; what was asked for early stays until then.
+    A policy that begins within `lead_s` and wants more pods counts already. Pods that are requested early stay until
+    the policy begins.
     """
     policy = policy_at(pool, now.wall)
     count, reason = desired(pool, policy, active)
@@ -117,9 +122,9 @@ def want(pool: HeadroomPool, active: int, held: CoolDown, now: Instant, lead_s: 
 
 
 def restored(pool: HeadroomPool, count: int, allowed_at: float, now: Instant) -> CoolDown:
-    """Return a cool-down that was stored as a time on the wall clock (Unix seconds).
+    """Return a cool-down from a stored wall-clock time (Unix seconds).
 
-    However far the clock has jumped since, it lasts no longer than the longest idle time of the pool.
+    Even after a jump of the clock, it lasts no longer than the longest idle time of the pool.
     """
     longest_s = max((policy.idle_time_s for policy in pool.policies), default=0.0)
     left_s = min(allowed_at - now.wall, max(longest_s, _NO_POLICY_IDLE_S))
@@ -127,5 +132,5 @@ def restored(pool: HeadroomPool, count: int, allowed_at: float, now: Instant) ->
 
 
 def adopted(pool: HeadroomPool, replicas: int, now: Instant) -> CoolDown:
-    """Return the cool-down of pause pods with an unknown history: they stay for the idle time in force."""
+    """Return the cool-down of pause pods with an unknown history: they stay for the idle time of the active policy."""
     return CoolDown(replicas, now.later(idle_s(policy_at(pool, now.wall))))

@@ -1,4 +1,4 @@
-"""One pool: what is remembered of it from one reconciliation to the next, and its events and status."""
+"""One pool: its memory between reconciliations, its events and its status."""
 
 from collections import deque
 
@@ -24,12 +24,12 @@ from autoscaler.snapshot.cluster import ClusterView
 log = Log(__name__)
 
 _CLASS_S = 600.0
-"""How long a PriorityClass that was in order is not read again."""
+"""Seconds for which a good PriorityClass is not read again."""
 _CONTENDED_S, _CONTENDED = 300.0, 5
 
 
 class ManagedPool:
-    """One pool of the daemon. Owned by the thread that looks at pools."""
+    """One pool of the daemon. Owned by the thread that checks pools."""
 
     def __init__(
         self, pool: HeadroomPool, writer: PoolWriter, events: EventSink, metrics: HeadroomMetrics, leads: Leads
@@ -48,12 +48,12 @@ class ManagedPool:
         self.status = PoolStatus(name=pool.name, namespace=pool.namespace)
 
     def changed(self, pool: HeadroomPool) -> None:
-        """Take another configuration; what is remembered stays."""
+        """Use another configuration from now on; the memory stays."""
         self.pool = pool
         self._class_until = float("-inf")
 
     def look(self, headroom: Headroom, view: ClusterView, now: Instant) -> None:
-        """Bring the pool in order as far as that goes, and publish how it is. Raises `LeadershipLost`."""
+        """Reconcile the pool as far as possible, and publish its status. Raises `LeadershipLost`."""
         pods = pods_of(view, self.pool, headroom)
         lead = self._lead(headroom)
         self._count_preempted(pods, view)
@@ -82,7 +82,7 @@ class ManagedPool:
         self._publish()
 
     def _lead(self, headroom: Headroom) -> Lead:
-        """Return how long before a policy begins its pods are asked for."""
+        """Return how many seconds before the start of a policy its pods are requested."""
         cls = class_of(self.pool, headroom, self._interner)
         return self._leads.lead(self.pool.lead_time_s, cls, ahead_of(self.pool, headroom))
 
@@ -130,7 +130,7 @@ class ManagedPool:
         )
 
     def _contend(self, drifts: int, now: Instant) -> None:
-        """Say once that another controller seems to fight over the Deployment."""
+        """Report once that another controller seems to change the Deployment again and again."""
         self._drifts.extend([now.mono] * drifts)
         while self._drifts and now.mono - self._drifts[0] > _CONTENDED_S:
             self._drifts.popleft()
@@ -146,7 +146,7 @@ class ManagedPool:
         self._contended = contended
 
     def _count_preempted(self, pods: PoolPods, view: ClusterView) -> None:
-        """Count pods that went although all were wanted and their node stays: other pods took their room."""
+        """Count pods that disappeared although all were wanted and their node stays: other pods preempted them."""
         there = {pod.uid for pod in pods.bound}
         gone = [pod for pod in self._bound if pod.uid not in there and view.node(pod.node or "") is not None]
         wanted = self._held is not None and len(self._bound) <= self._held.count

@@ -1,4 +1,4 @@
-"""The published state of headroom, one value per check, for the API and the status page."""
+"""The published state of headroom for the API and the status page; each check publishes a new value."""
 
 from collections.abc import Callable
 
@@ -15,31 +15,31 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     namespace: str
     policy: str = ""
-    """The one that holds, or `none`; empty before the first look."""
+    """The active policy, or `none`; empty before the first check."""
     lead_seconds: float = 0.0
-    """How long before a policy begins its pods are asked for."""
+    """Seconds before the start of a policy at which its pods are requested."""
     lead: Lead = NO_LEAD
-    """What that is made of."""
+    """The parts of that time."""
     early: EarlyPolicy | None = None
-    """The next policy where it wants more than the one in force."""
+    """The next policy, if it wants more pods than the active one."""
     active: int = 0
     desired: int = 0
     target: int = 0
     reason: str = ""
     """What decided the target."""
     lower_at: float | None = None
-    """Until when pods that are not wanted any more stay."""
+    """Until when pods that are no longer wanted stay."""
     replicas: int = 0
-    """Of the Deployment, as it was found."""
+    """Replicas of the Deployment, as the check found it."""
     bound: int = 0
     pending: int = 0
     troubles: tuple[str, ...] = ()
-    """What keeps it from being as it should be."""
+    """Problems that keep the pool from its desired state."""
     reconciled_at: float | None = None
 
 
 class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """All pools. A replica that does not lead knows of none."""
+    """The status of all pools. A standby replica knows none."""
 
     looked_at: float | None = None
     pools: tuple[PoolStatus, ...] = ()

@@ -1,4 +1,4 @@
-"""Writes one pool: its PriorityClass, the deletion costs of its pods, its Deployment."""
+"""Writes the objects of one pool: its PriorityClass, the deletion costs of its pods, its Deployment."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,14 +18,14 @@ from autoscaler.reasons import HeadroomTrouble
 from autoscaler.snapshot.cluster import ClusterView
 
 _TRIES = 4
-"""One, and three more after conflicts."""
+"""The first attempt, and three more after conflicts."""
 _FORBIDDEN = 403
 
 log = Log(__name__)
 
 
 class PoolFailed(Exception):
-    """A pool cannot be brought in order now; the next look tries again."""
+    """A pool cannot be reconciled now; the next check tries again."""
 
     def __init__(self, trouble: HeadroomTrouble, error: object) -> None:
         super().__init__(str(error))
@@ -33,19 +33,19 @@ class PoolFailed(Exception):
 
 
 class Reconciled(msgspec.Struct, frozen=True):
-    """What was done, and the troubles that remain."""
+    """The action, and the problems that remain."""
 
     plan: PoolPlan
     troubles: tuple[HeadroomTrouble, ...] = ()
 
 
 class PoolWriter:
-    """Writes for one daemon's pools. All calls raise `LeadershipLost`; other failures are as each says."""
+    """Writes for the pools of one daemon. All calls raise `LeadershipLost`; each method names its other errors."""
 
     def __init__(self, objects: ClusterHeadroom, cutoff: int) -> None:
         """`cutoff` is the priority below which pods are expendable."""
         self.objects = objects
-        """What reads and writes the pools."""
+        """The port that reads and writes the pools."""
         self._cutoff = cutoff
 
     def reconcile(
@@ -58,7 +58,7 @@ class PoolWriter:
         now: Instant,
         lead_s: float = 0.0,
     ) -> Reconciled:
-        """Make the Deployment what it should be; raises `PoolFailed`. `held` None: nothing is remembered of it."""
+        """Reconcile the Deployment; raises `PoolFailed`. With `held` None, no cool-down is remembered."""
         conflict: Conflict | None = None
         for _ in range(_TRIES):
             with _failing_as(HeadroomTrouble.GET_DEPLOYMENT):
@@ -78,7 +78,7 @@ class PoolWriter:
         raise PoolFailed(HeadroomTrouble.APPLY_STATE, conflict)
 
     def leave(self, pool: HeadroomPool, headroom: Headroom, wall: float) -> None:
-        """Do with a Deployment of ours what is configured for a stop of the leader; raises `AutoscalerError`."""
+        """Carry out the configured action for a stop of the leader on our Deployment; raises `AutoscalerError`."""
         present = self._present(pool)
         if present is None or not present.of(pool, headroom) or headroom.on_shutdown is OnShutdown.KEEP:
             return
@@ -91,9 +91,9 @@ class PoolWriter:
             self.objects.replace({**present.obj, "metadata": {**metadata, "annotations": noted}, "spec": spec})
 
     def check_class(self, pool: HeadroomPool, lowest_active: int | None) -> HeadroomTrouble | None:
-        """Make the managed PriorityClass where it is missing; raises `PoolFailed` where pause pods would not do.
+        """Create the managed PriorityClass if it is missing; raises `PoolFailed` if pause pods could not work.
 
-        Returns the troubles that are tolerable. `lowest_active` is the lowest priority of pods that the pool is for.
+        Returns the tolerable problems. `lowest_active` is the lowest priority among the pods that the pool is for.
         """
         try:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
@@ -137,7 +137,9 @@ class PoolWriter:
             write(plan.obj)
 
     def _mark(self, plan: PoolPlan, pods: PoolPods, view: ClusterView) -> bool:
-        """Tell the controller of the pods which to give up, so that it empties whole nodes; False where that failed."""
+        """Tell the controller which pods to delete first, so that whole nodes become empty; return False if that
+        failed.
+        """
         if plan.lowers:
             given_up = to_give_up(view, pods, plan.want.target)
             changes = [(pod, True) for pod in pods.bound if pod.key in given_up and not pod.cls.given_up]
@@ -159,12 +161,14 @@ class PoolWriter:
 
 
 class _Forbidden(Exception):
-    """The API server does not allow it."""
+    """The API server forbids a write."""
 
 
 @contextmanager
 def _failing_as(trouble: HeadroomTrouble) -> Iterator[None]:
-    """Name failures by what was tried; conflicts, lost leadership and missing rights stay apart."""
+    """Convert errors to `PoolFailed` with the name of the attempt. Conflicts, lost leadership and missing rights stay
+    distinct.
+    """
     try:
         yield
     except (LeadershipLost, Conflict):
