@@ -1,1 +1,1 @@
-"""Reserves room, announced through a webhook, before pods exist."""
+"""Reserves room for pods that are announced through a webhook and do not exist yet."""

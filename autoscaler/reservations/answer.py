@@ -1,4 +1,4 @@
-"""Results of operations on reservations, for people and programs that use no daemon."""
+"""The offline answer of reservations: results of operations, without a daemon."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -30,7 +30,7 @@ class OperationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One target: the same numbers as the daemon's."""
+    """One target, with the same figures as in the daemon's answer."""
 
     target: str
     at: str
@@ -38,12 +38,12 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     active: int
     queued: int
     lead_seconds: float
-    """How long before an override begins its floor counts."""
+    """Seconds before the start of an override at which its floor begins to count."""
     lead_basis: str
     early_floor: int
-    """The higher floor of a time about to begin, which is planned for already; 0 where there is none."""
+    """The higher floor of an override that begins soon and counts already; 0 if there is none."""
     early_from: str
-    """When it holds."""
+    """When that override begins."""
     planned: int
     real: int
     virtual: int
@@ -61,7 +61,7 @@ def answers(
     leads: Mapping[str, Lead],
     wall: float,
 ) -> list[TargetAnswer]:
-    """Return what every target is once the operations are applied at a time (Unix seconds)."""
+    """Return every target after the operations are applied at a time (Unix seconds)."""
     target_answers = []
     for target in section.targets:
         mine = [operation for operation in operations if operation.target == target.name]

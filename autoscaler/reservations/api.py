@@ -1,8 +1,8 @@
-"""The listener for announced work: what it accepts, from whom, and what it answers.
+"""The listener for announced work: which requests it accepts, from which clients, and how it answers.
 
-Checks come cheapest first, those of the head before a body is read, and nothing is parsed that is not signed. A 2xx to
-an announcement means that it is stored; what is not stored in time answers 503, and may be stored all the same: sending
-it again is harmless. Answers never repeat the body or any part of a secret. Source: `docs/reservations.md`.
+The cheapest checks come first: those of the head precede the body, and only signed bodies are parsed. A 2xx means that
+the announcement is stored. If storing takes too long, the answer is 503. The announcement may still be stored, so
+clients can safely send it again. Answers never repeat the body or any part of a secret. Source: `docs/reservations.md`.
 """
 
 import secrets

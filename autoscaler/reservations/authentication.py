@@ -1,4 +1,4 @@
-"""Who may announce work: heads are checked before bodies are read, and signatures computed while these arrive."""
+"""Authenticates announcements: it checks heads before bodies are read, and computes signatures while bodies arrive."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -155,7 +155,7 @@ class _Unsigned:
 
 
 def prove(request: Request, authenticate: Callable[[Request], BodyVerifier]) -> None:
-    """Raise `HttpProblem` for a request of an unknown client; it was admitted before its body came, or is now."""
+    """Raise `HttpProblem` unless the client is known. It was authenticated before its body came, or is now."""
     verifier = request.verifier
     if verifier is None:
         verifier = authenticate(request)

@@ -112,14 +112,14 @@ def change(event: JobEvent) -> int | NoReservation:
     if event.conclusion == "skipped":
         return NoReservation.SKIPPED
     if event.conclusion == "success" and not event.has_runner:
-        return NoReservation.CHECK_RUN  # it only poses as a job
+        return NoReservation.CHECK_RUN  # it only pretends to be a job
     return -1
 
 
 def choose(targets: Iterable[ReservationTarget], event: JobEvent) -> ReservationTarget | NoReservation:
     """Return the best matching target, or why there is none.
 
-    A repository by name ranks before one by pattern, and that one before an organization.
+    A repository by name ranks before one by pattern, and a pattern ranks before an organization.
     """
     empty, by_rank = False, list[tuple[int, ReservationTarget]]()
     for target in targets:

@@ -1,6 +1,6 @@
 """Stores operations in batches per target, and retries failures per target.
 
-Runs on every replica, leading or not: the store is guarded by its objects' versions, and operations by their ids.
+Runs on every replica, leading or standby. Object versions guard the store, and ids prevent duplicate operations.
 """
 
 import threading

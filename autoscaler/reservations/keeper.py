@@ -62,7 +62,7 @@ class ReservationKeeper(Companion):
         clock: Clock,
         leads: Leads | None = None,
     ) -> None:
-        """`leads` None: nothing is known of boots, ever. Raises `ConfigError` for templates that are none."""
+        """With `leads` None, boot times stay unknown. Raises `ConfigError` for unusable templates."""
         self._commits = commits
         self._store = store
         self._metrics = metrics
@@ -144,12 +144,12 @@ class ReservationKeeper(Companion):
         return target_status(target, state, wanted, lead, unplaceable, standing, now.wall)
 
     def _up_to_date(self, target: ReservationTarget, now: Instant) -> TargetState:
-        """Return the state of a target as time has changed it; nothing where it is not known."""
+        """Return the state of a target, updated to the present time; empty if the stored state is unknown."""
         stored = self._commits.state(target.name) or TargetState()
         return plan(stored, (), target, now.wall, self._commits.section.replay_ttl_s).state
 
     def leads(self) -> Mapping[str, Lead]:
-        """Return how long before an override begins its floor counts, by target."""
+        """Return, by target, how many seconds before the start of an override its floor begins to count."""
         return {target.name: self._lead(target) for target in self._commits.section.targets}
 
     def _lead(self, target: ReservationTarget) -> Lead:
@@ -196,7 +196,7 @@ class ReservationKeeper(Companion):
         return made
 
     def _read_templates(self, now: Instant) -> None:
-        """Read the templates that the cluster has; one that is missing or useless leaves its target without any."""
+        """Read the templates from the cluster; without a usable template, a target has no fake pods."""
         for target in self._commits.section.targets:
             if target.pod_template_ref is not None:
                 template: dict[str, Any] | None = self._store.template(target.pod_template_ref)

@@ -91,7 +91,7 @@ class ReservationMetrics:
         self._series.set("reservations_virtual_pods", demand.virtual, target)
 
     def lead(self, target: str, seconds: float) -> None:
-        """Set how many seconds before an override begins its floor counts."""
+        """Set how many seconds before the start of an override its floor begins to count."""
         self._series.set("reservations_lead_seconds", seconds, target)
 
     def unplaceable(self, target: str, pods: Mapping[Unplaceable, int]) -> None:
@@ -114,7 +114,7 @@ class ReservationMetrics:
         self._series.add("reservation_events_total", 1, target, verdict, reason)
 
     def planned(self, target: str, plan: ReservationPlan) -> None:
-        """Count what a stored plan did besides its operations."""
+        """Count the effects of a stored plan besides its operations."""
         self._series.add("reservations_expired_total", plan.expired, target)
         self._series.add("reservations_extended_total", plan.extended, target)
         if plan.too_old:

@@ -1,4 +1,4 @@
-"""Why a pass found no room for fake pods of reservations."""
+"""Finds out why a pass found no room for fake pods of reservations."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +27,7 @@ _ORDER = tuple(Unplaceable)
 
 
 def unplaced(pods: Sequence[Pod], waiting: Mapping[str, Waiting], plan: ScaleUpPlan | None) -> list[Pod]:
-    """Return the pods that neither fit now nor have a node on its way."""
+    """Return the pods that neither fit now nor get an upcoming node."""
     coming: Collection[str] = () if plan is None else {pod.key for pod in plan.triggered}
     return [pod for pod in pods if pod.key not in coming and waiting.get(pod.key) is not Waiting.FITS]
 
@@ -40,7 +40,7 @@ def why(
     result: ScaleUpResult | None,
     plan: ScaleUpPlan | None,
 ) -> Unplaceable:
-    """Return what keeps the groups on which pods of a class would fit from growing; `groups` have sizes from before."""
+    """Return why the groups that fit pods of a class do not grow; `groups` have the sizes before the pass."""
     if result in _RESULTS:
         return _RESULTS[result]
     if plan is not None and plan.capped_by_nodes_total:

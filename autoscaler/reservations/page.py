@@ -28,7 +28,7 @@ _COLUMNS = (
 
 
 def reservations_block(targets: Callable[[], Sequence[TargetStatus]]) -> CompanionSection:
-    """Return the section; `targets` returns how all targets are."""
+    """Return the section; `targets` returns the status of all targets."""
     return CompanionSection(
         "Reservations", "/api/v1/reservations", lambda now_wall, all_link: _shown(targets(), now_wall, all_link)
     )
@@ -61,7 +61,7 @@ def _calm(target: TargetStatus) -> tuple[bool, bool, bool, bool]:
 
 
 def _states(target: TargetStatus) -> Iterator[tuple[str, str]]:
-    """Yield words and their tones."""
+    """Yield words with their tones."""
     if target.degraded:
         yield "Read-only", "bad"
     elif not target.loaded:
@@ -97,7 +97,7 @@ def _without_room(target: TargetStatus) -> Html:
 
 
 def _override(target: TargetStatus, now_wall: float) -> Html:
-    """Return the floor that an override sets, and the one that is planned for before it holds."""
+    """Return the floor of the active override, and the floor of the next one if it counts already."""
     parts = []
     if target.override is not None:
         ends = until(target.override.ends_at, now_wall)

@@ -1,7 +1,8 @@
 """Applies operations to a target's reservations: a pure function of the state, the operations and the time.
 
-The first so many entries, in order of arrival, are active; the rest wait, and their clocks with them. Every plan
-extends what waits, drops what has run out, applies the operations in order and gives free slots to the next in line.
+Each target has a number of slots. Entries get slots in order of arrival; entries without a slot wait, and their clocks
+stand still. Every plan extends waiting entries, drops expired ones, applies the operations in order, and gives free
+slots to the next entries.
 """
 
 import hashlib
@@ -25,11 +26,11 @@ from autoscaler.reservations.state import (
 )
 
 _EARLY_S = 600.0
-"""How long the end of a job that was not announced is remembered."""
+"""Seconds for which the end of an unannounced job is remembered."""
 
 
 class OperationVerdict(StrEnum):
-    """What became of an operation."""
+    """The outcome of an operation."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -46,16 +47,16 @@ class JobAttempt(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One wish concerning a target."""
+    """One change that a client requests for a target."""
 
     target: str
     amount: int = 0
-    """Reservations to add, or, negative, to remove; 0 with no `entry` only brings the state up to date."""
+    """Reservations to add, or, if negative, to remove; 0 without `entry` only brings the state up to date."""
     length_s: float = 0.0
     delivery: str = ""
-    """Ledger key by which it is known again; empty: it may come twice."""
+    """Ledger key that identifies a repeated delivery; if empty, repeats are not recognised."""
     seed: str = ""
-    """Random: the ids of its entries follow from it."""
+    """Random text from which the ids of the new entries are derived."""
     job: JobAttempt | None = None
     entry: str = ""
     """Id of the one entry to remove."""
@@ -69,40 +70,40 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     verdict: OperationVerdict
     reason: NoReservation | None = None
     amount: int = 0
-    """Entries added or, negative, removed."""
+    """Number of entries added or, if negative, removed."""
 
 
 class ReservationPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The state to go on from, and how it came about."""
+    """The new state, and the changes that led to it."""
 
     state: TargetState
     changed: bool
-    """Whether it has to be written."""
+    """Whether the state has to be stored."""
     effects: tuple[OperationResult, ...] = ()
-    """One for each operation, in their order."""
+    """One result per operation, in the order of the operations."""
     expired: int = 0
     too_old: int = 0
-    """Entries that waited longer than any may last."""
+    """Number of entries that waited longer than the maximum."""
     extended: int = 0
-    """Entries that got a slot after they had to wait for it."""
+    """Number of entries that got a slot after a wait."""
     waits_s: tuple[float, ...] = ()
-    """Seconds from acceptance to slot of entries that got one now."""
+    """Seconds between acceptance and slot, for entries that got a slot now."""
 
 
 def plan(
     state: TargetState, operations: Sequence[Operation], target: ReservationTarget, wall: float, replay_ttl_s: float
 ) -> ReservationPlan:
-    """Apply operations at a time (Unix seconds); none at all brings the state up to date."""
+    """Apply operations at a time (Unix seconds); without operations, only bring the state up to date."""
     return _Planning(state, target, round(wall, 3), replay_ttl_s).run(operations)
 
 
 def active(state: TargetState) -> int:
-    """Return how many entries have slots."""
+    """Return the number of entries with slots."""
     return sum(entry.activated is not None for entry in state.entries)
 
 
 class _Planning:
-    """One plan in the making."""
+    """Computes one plan."""
 
     def __init__(self, state: TargetState, target: ReservationTarget, now: float, replay_ttl_s: float) -> None:
         self._before = state
@@ -141,7 +142,7 @@ class _Planning:
         )
 
     def _stop_clocks(self) -> None:
-        """Extend entries without a slot: their clocks restart once they get one."""
+        """Extend entries without a slot: their clocks restart when they get one."""
         if self._slots is not None:
             self._entries[self._slots :] = [replace(entry, activated=None) for entry in self._entries[self._slots :]]
         self._waited = {entry.id for entry in self._entries if entry.activated is None}
@@ -154,7 +155,7 @@ class _Planning:
         self._too_old = len(running) - len(self._entries)
 
     def _apply(self, operation: Operation) -> tuple[tuple[str, ...], OperationResult]:
-        """Return the ids of the entries that an operation adds, and its result unless some are refused."""
+        """Return the ids of the entries that an operation adds, and its result before any of them are refused."""
         if operation.delivery:
             if known(self._deliveries, operation.delivery, self._now):
                 return (), OperationResult(verdict=OperationVerdict.DUPLICATE, reason=NoReservation.DUPLICATE)
@@ -174,7 +175,7 @@ class _Planning:
         return (), _removed(self._remove(self._entries[: -operation.amount]))
 
     def _queued(self, job: JobAttempt) -> OperationResult | None:
-        """Note that a job waits; return why it gets no entry."""
+        """Record that a job waits; return why it gets no entry."""
         if known(self._jobs, job.completed, self._now):
             return OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
         if known(self._jobs, job.queued, self._now):
@@ -216,7 +217,7 @@ class _Planning:
         return len(ids)
 
     def _trim(self, added: set[str]) -> set[str]:
-        """Refuse the newest of the added entries beyond what may wait, and beyond what can be stored."""
+        """Refuse the newest of the added entries if too many wait, or if the state would be too large to store."""
         if not added:
             return set()
         most = len(self._entries) if self._slots is None else self._slots + self._target.max_queued
@@ -233,7 +234,7 @@ class _Planning:
             return effect
         if left:
             return replace(effect, amount=left)
-        # It may be tried again, so that it must not be known again.
+        # The client may try again, so the ledger must not recognise it.
         self._deliveries.pop(operation.delivery, None)
         if operation.job is not None:
             self._jobs.pop(operation.job.queued, None)

@@ -1,4 +1,4 @@
-"""From reservations to their fake pods, which decisions see and the cluster does not have."""
+"""Creates the fake pods of reservations, which decisions see but the cluster does not contain."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,31 +18,31 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 class TargetDemand(msgspec.Struct, frozen=True, kw_only=True):
-    """What one target wants of a pass."""
+    """The demand of one target in a pass."""
 
     slots: int | None
-    """How many reservations may be active; None: any number."""
+    """Maximum number of active reservations; None means any number."""
     active: int
     queued: int
     planned: int
-    """Pods to plan for, the floor included."""
+    """Number of pods to plan for, including the floor."""
     floor: int
-    """Of these, those planned for whatever is reserved."""
+    """The part of `planned` that does not depend on reservations."""
     early_from: float | None = None
-    """When the floor holds (Unix seconds), where it is that of the next window; None: it holds now."""
+    """When the override with this floor begins (Unix seconds); None if the floor is in force."""
     real: int
-    """Pods that use the reservations up already."""
+    """Number of existing pods that use reservations."""
 
     @property
     def virtual(self) -> int:
-        """Pods that have to be stood for."""
+        """Number of fake pods."""
         return max(0, self.planned - self.real)
 
 
 def demand(target: ReservationTarget, state: TargetState, real: int, wall: float, lead_s: float = 0.0) -> TargetDemand:
-    """Return what a target wants at a time (Unix seconds); `state` is up to date.
+    """Return the demand of a target at a time (Unix seconds); `state` must be up to date.
 
-    A higher floor counts from `lead_s` before it holds, but takes no slots until then.
+    A higher floor counts from `lead_s` before its override begins, but takes no slots until then.
     """
     (floor, since), running = target.floor_ahead(wall, lead_s), active(state)
     planned = floor + running
@@ -60,7 +60,7 @@ def demand(target: ReservationTarget, state: TargetState, real: int, wall: float
 
 
 def count_real(target: ReservationTarget, view: ClusterView) -> int:
-    """Return how many pods of the target there are: pending, starting or running, and not on their way out."""
+    """Return the number of pods of the target: pending, starting or running, but not terminating."""
     if not target.pod_selector.parts:
         return 0
     chosen = np.fromiter((counts_for(target, cls) for cls in view.classes), dtype=np.bool_, count=len(view.classes))
@@ -70,14 +70,14 @@ def count_real(target: ReservationTarget, view: ClusterView) -> int:
 
 
 def counts_for(target: ReservationTarget, cls: PodClass) -> bool:
-    """Whether pods of a class use the reservations of a target up."""
+    """Whether pods of a class use the reservations of a target."""
     if not target.pod_selector.parts or (target.pod_namespaces and cls.namespace not in target.pod_namespaces):
         return False
     return target.pod_selector.selects(cls.labels)
 
 
 def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: PodInterner) -> PodClass:
-    """Return the class of a target's fake pods; raises `ValueError` for a template that is none."""
+    """Return the class of a target's fake pods; raises `ValueError` for an invalid template."""
     try:
         read = msgspec.convert(without_nulls(template), PodTemplate, strict=False)
     except msgspec.ValidationError as error:
@@ -97,7 +97,7 @@ def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: P
 
 
 def fake_pods(target: ReservationTarget, cls: PodClass, count: int) -> tuple[Pod, ...]:
-    """Return `count` fake pods of a target; each keeps its name in every pass, and so its node."""
+    """Return `count` fake pods of a target. Each keeps its name, and so its node, in every pass."""
     return tuple(
         Pod(name=f"reservation-{target.name}-{number}", cls=cls, uid=f"reservation/{target.name}/{number}")
         for number in range(count)

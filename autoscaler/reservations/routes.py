@@ -18,10 +18,10 @@ ABOUT = About(
     version="1",
     description="Reserves capacity for work before its pods exist.",
 )
-"""The same for every installation, so it discloses nothing about this one."""
+"""The document is the same for every installation, so it discloses nothing about this one."""
 
 WEBHOOK, SCALE = "/webhooks/github", "/v1/targets/{name}/scale"
-"""Where work is announced."""
+"""The path for announcements."""
 FORM = "application/x-www-form-urlencoded"
 LARGEST_AMOUNT = 1000
 LONGEST_ID = 128
@@ -30,7 +30,7 @@ API_SIGNATURE = ("X-CA-Signature-256", "X-CA-Timestamp")
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """How many reservations to add or, negative, to remove."""
+    """How many reservations to add or, if negative, to remove."""
 
     amount: Annotated[
         int, Meta(ge=-LARGEST_AMOUNT, le=LARGEST_AMOUNT, description="Not 0.", extra_json_schema={"not": {"const": 0}})
@@ -50,13 +50,13 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
 
 
 class DeliveryForm(msgspec.Struct, frozen=True, kw_only=True):
-    """A delivery as a form."""
+    """A delivery that a form carries."""
 
     payload: Annotated[str, Meta(description="The delivery as JSON.")]
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """It is stored. `amount` is what it changes."""
+    """The announcement is stored. `amount` is the change of the number of reservations."""
 
     status: Literal["accepted"] = "accepted"
     target: str
@@ -64,15 +64,15 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
-    """It is in order, and changes nothing."""
+    """The announcement is valid and changes nothing."""
 
     status: Literal["duplicate", "ignored", "pong"]
     reason: NoReservation | UnsetType = UNSET
-    """Of what is ignored."""
+    """Why the announcement is ignored."""
 
 
 class Removed(msgspec.Struct, frozen=True, kw_only=True):
-    """One reservation is gone."""
+    """One reservation was removed."""
 
     status: Literal["removed"] = "removed"
     target: str
@@ -97,7 +97,7 @@ _TAKEN = {
 
 
 class Authenticators(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is let in, by how they sign."""
+    """The authentication of callers, by the kind of their signature."""
 
     github: Admits
     announcing: Admits
@@ -114,7 +114,7 @@ def listener_routes(
     delete: Serve,
     health: Serve,
 ) -> EndpointRoutes:
-    """Return the routes. The query plays no part: signatures do not cover it."""
+    """Return the routes. They ignore the query, because signatures do not cover it."""
 
     def without_query(serve: Serve) -> Callable[[Nothing, Request], Response]:
         return lambda _, request: serve(request)

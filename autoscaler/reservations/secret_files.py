@@ -1,4 +1,4 @@
-"""Secrets in mounted files, and how often a client may fail to prove that it knows them."""
+"""Reads secrets from mounted files, and limits failed authentications of a client."""
 
 import threading
 from collections import OrderedDict, deque
@@ -17,13 +17,13 @@ _LARGEST_SECRET = 64 * 1024
 
 
 class SecretFiles:
-    """Secrets by their files, read again each time: a mounted file is replaced without notice.
+    """Secrets by their files. Each use reads the file again, because a mounted file changes without notice.
 
-    While a file cannot be used, what it held before stays in force.
+    If a file becomes unusable, its last contents stay in force.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """Raises `ConfigError` with a line for every file that cannot be used."""
+        """Raises `ConfigError` with a line for every unusable file."""
         problems = []
         self._held: dict[str, bytes] = {}
         for path in paths:
@@ -58,22 +58,22 @@ def _read(path: str) -> bytes:
 
 
 class FailureLimiter:
-    """Turns a source away for a minute that was wrong twenty times within one. Safe to share between threads."""
+    """Rejects a source for a minute after twenty failures within one minute. Threads may share it."""
 
     def __init__(self, mono: Callable[[], float]) -> None:
-        """`mono` returns seconds of a clock that never jumps."""
+        """`mono` returns monotonic seconds."""
         self._mono = mono
         self._lock = threading.Lock()
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()
         self._until: dict[str, float] = {}
 
     def left_s(self, source: str) -> float:
-        """Return for how long a source is turned away; 0 where it is not."""
+        """Return how long the source is rejected, in seconds; 0 if it is not."""
         with self._lock:
             return max(0.0, self._until.get(source, 0.0) - self._mono())
 
     def failed(self, source: str) -> None:
-        """Note that a source was wrong."""
+        """Record a failure of a source."""
         now = self._mono()
         with self._lock:
             recent = self._failures.setdefault(source, deque())

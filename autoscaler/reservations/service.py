@@ -1,4 +1,4 @@
-"""Creates reservations: their store, their listener, and the companion that plans for them.
+"""Creates the parts of reservations: their store, their listener, and the companion that plans for them.
 
 Every replica listens and stores; only the leader plans.
 """
@@ -39,15 +39,15 @@ _RELOAD_S = 5.0
 _SPARE_THREADS = 4
 _MOST_THREADS = 64
 _MOST_ANSWERS = 112
-"""Announcements wait until they are stored, many at a time."""
+"""Maximum number of responses at a time; each announcement waits until it is stored."""
 _BODIES = 4
-"""As many of the largest bodies may be held at a time, and many more small ones."""
+"""This number of the largest bodies fits in memory at a time, and many more small ones."""
 
 
 class SectionFile:
-    """The section of the configuration file; every replica follows it, also one that does not lead.
+    """The section of the configuration file. Every replica follows its changes, also on standby.
 
-    Changes are noticed by content: a mounted ConfigMap changes by its links, not by its times.
+    Changes are noticed by content, because a mounted ConfigMap changes its links and not its times.
     """
 
     def __init__(self, path: str, cutoff: int) -> None:
@@ -57,7 +57,9 @@ class SectionFile:
         self._known = self._content()
 
     def changed(self) -> Reservations | None:
-        """Return what the file says now; None where it says what it said. Raises `ConfigError`, once for a content."""
+        """Return the new contents of the file; None if they have not changed. Raises `ConfigError` once for each
+        invalid content.
+        """
         content = self._content()
         if content == self._known:
             return None
@@ -74,7 +76,7 @@ class SectionFile:
 
 
 class ReservationService:
-    """The reservations of one replica, from `start` to `close`, whether it leads or not."""
+    """The reservations of one replica, from `start` to `close`, leading or standby."""
 
     def __init__(
         self,
@@ -86,7 +88,7 @@ class ReservationService:
         executor: Executor | None,
         leads: Leads,
     ) -> None:
-        """`executor` None: threads of its own. Raises `ConfigError` for templates that cannot be used."""
+        """With `executor` None, it creates threads of its own. Raises `ConfigError` for unusable templates."""
         section = _placed(config)
         self._config = config
         self._metrics = metrics
@@ -103,7 +105,7 @@ class ReservationService:
         self._file = None if path is None else SectionFile(path, cutoff)
 
     def listen(self) -> None:
-        """Open the port, where one is configured; raises `ConfigError` for secrets and addresses that will not do."""
+        """Open the configured port, if any; raises `ConfigError` for unusable secrets and addresses."""
         section = self.commits.section
         if section.listen and self._config.loop.dry_run:
             log.warning("reservations.not_listening", why="a dry run stores nothing, so nothing can be acknowledged")
@@ -112,11 +114,11 @@ class ReservationService:
 
     @property
     def port(self) -> int | None:
-        """The port of the listener; None: there is none."""
+        """The port of the listener; None if there is none."""
         return None if self._web is None else self._web.port
 
     def start(self) -> None:
-        """Begin to answer: `starting` until what is stored has been read."""
+        """Begin to answer. Until the stored state has been read, the answer is `starting`."""
         if self._web is not None:
             self._web.start()
             self._executor.submit(self._load)
@@ -124,7 +126,7 @@ class ReservationService:
             self._executor.submit(partial(self._follow, self._file))
 
     def close(self) -> None:
-        """Take nothing more, store what was taken, answer what waits. A second call does nothing."""
+        """Accept nothing more, store accepted operations, and answer waiting requests. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -146,9 +148,9 @@ class ReservationService:
             self.reload(file.changed)
 
     def reload(self, changed: Callable[[], Reservations | None]) -> None:
-        """Take what the file says, if it says something new; how to listen, whom to believe and where to store stay.
+        """Use a changed configuration file. Settings of the listener, its clients and the store stay until a restart.
 
-        A section that is gone stays in force until the next start.
+        If the section disappears, the last one stays in force until the next start.
         """
         try:
             fresh = changed()

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 SHORTEST_SECRET = 16
 STALE_S = 300.0
-"""How far the time stamp of a request may be off, in seconds."""
+"""Maximum difference between the time stamp of a request and our clock, in seconds."""
 
 _SIGNATURE = re.compile(r"sha256=([0-9a-fA-F]{64})")
 _TIMESTAMP = re.compile(r"[0-9]{1,12}")
@@ -19,10 +19,10 @@ def sign(secret: bytes, message: bytes) -> str:
 
 
 class SignatureCheck:
-    """Whether some secret makes a signature, found out while the message arrives; every secret is tried."""
+    """Checks while a message arrives whether its signature belongs to one of the secrets; it tries every secret."""
 
     def __init__(self, signature: str, secrets: Iterable[bytes], begins: bytes = b"") -> None:
-        """`begins` is what was signed before the message. Raises `ValueError` for what cannot be a signature."""
+        """`begins` is the signed text before the message. Raises `ValueError` for a malformed signature."""
         match = _SIGNATURE.fullmatch(signature)
         if match is None:
             raise ValueError("is not sha256= and 64 hexadecimal digits")
@@ -36,7 +36,7 @@ class SignatureCheck:
 
     @property
     def holds(self) -> bool:
-        """Whether what has arrived so far is what was signed."""
+        """Whether the signature matches the received message."""
         fits = False
         for running in self._hashes:
             fits |= hmac.compare_digest(running.hexdigest(), self._given)
@@ -44,5 +44,5 @@ class SignatureCheck:
 
 
 def timely(timestamp: str | None, wall: float) -> bool:
-    """Whether a time stamp (Unix seconds, as text) is near enough."""
+    """Whether a time stamp (Unix seconds, as text) is close enough to our clock."""
     return _TIMESTAMP.fullmatch(timestamp or "") is not None and abs(wall - int(timestamp or "")) <= STALE_S

@@ -1,6 +1,7 @@
 """The stored reservations of one target, and their form in a ConfigMap.
 
-Times are Unix seconds, whole milliseconds. An entry that waits for a slot has no running clock: it keeps its length.
+Times are Unix seconds in whole milliseconds. The clock of an entry that waits for a slot stands still, so the entry
+keeps its length.
 """
 
 import hashlib
@@ -13,9 +14,9 @@ from autoscaler.objects.meta import unix_seconds
 
 SCHEMA_VERSION = 1
 LEDGER_ROWS = 5000
-"""Rows of a ledger that are kept, those that expire last."""
+"""Maximum number of rows in a ledger; those that expire last are kept."""
 LARGEST_BYTES = 900 * 1024
-"""Of the stored text; the API server's limit for an object is 1 MiB."""
+"""Maximum size of the stored text in bytes; the API server's limit for an object is 1 MiB."""
 _KEY_DIGITS = 16
 
 Ledger = Mapping[str, int]
@@ -23,7 +24,7 @@ Ledger = Mapping[str, int]
 
 
 class AnnouncementSource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who announced the work, for people."""
+    """The client that announced the work, for people."""
 
     kind: str
     repository: str = ""
@@ -39,24 +40,24 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     accepted: float
     length_s: float
     activated: float | None = None
-    """When it got its slot; None: it waits for one."""
+    """When the reservation got its slot; None if it waits for one."""
     job: str = ""
-    """Ledger key of the job it is for; empty for none."""
+    """Ledger key of its job; empty if it has none."""
     source: AnnouncementSource = AnnouncementSource("api")
 
     @property
     def expires(self) -> float | None:
-        """When its clock runs out; None: the clock stands still."""
+        """When the reservation expires; None while it waits for a slot."""
         return None if self.activated is None else round(self.activated + self.length_s, 3)
 
     def shown(self, now: float) -> tuple[float, float]:
-        """Return its effective and expiration time; one that waits would begin now."""
+        """Return its effective and expiration time; for one that waits, as if it began now."""
         begin = round(now if self.activated is None else self.activated, 3)
         return begin, round(begin + self.length_s, 3)
 
 
 class TargetState(msgspec.Struct, frozen=True, kw_only=True):
-    """Reservations of a target in order of arrival, and what is remembered so that nothing counts twice."""
+    """The reservations of a target in order of arrival, and the ledgers that prevent double counting."""
 
     entries: tuple[Reservation, ...] = ()
     deliveries: Ledger = {}
@@ -64,11 +65,11 @@ class TargetState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unreadable(Exception):
-    """A stored state is not to be understood; it must not be overwritten."""
+    """A stored state cannot be parsed; it must not be overwritten."""
 
 
 def ledger_key(*parts: object) -> str:
-    """Return the key under which a delivery, or a job, is remembered."""
+    """Return the key of a delivery or a job in a ledger."""
     text = "\x1f".join(map(str, parts))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]
 
@@ -106,7 +107,7 @@ class _Version(msgspec.Struct, rename={"schema_version": "schemaVersion"}):
 
 
 def read_state(text: str) -> TargetState:
-    """Read the stored text; raises `Unreadable`, for a newer schema too."""
+    """Read the stored text; raises `Unreadable`, also for a newer schema."""
     try:
         version = msgspec.json.decode(text, type=_Version).schema_version
         if version > SCHEMA_VERSION:
@@ -129,7 +130,7 @@ def read_state(text: str) -> TargetState:
 
 
 def write_state(state: TargetState) -> str:
-    """Return the text to store, with the oldest rows of the ledgers left out where it would be too large."""
+    """Return the text to store; if it is too large, the oldest rows of the ledgers are left out."""
     entries = [_stored(entry) for entry in state.entries]
     rows = LEDGER_ROWS
     while True:
@@ -153,7 +154,7 @@ def newest(ledger: Ledger, rows: int) -> dict[str, int]:
 
 
 def entries_that_fit(entries: tuple[Reservation, ...]) -> int:
-    """Return how many of the entries, from the oldest on, can be stored with all ledgers empty, once all have slots."""
+    """Return how many entries, from the oldest on, can be stored with empty ledgers once all have slots."""
     left = LARGEST_BYTES - 100
     for number, entry in enumerate(entries):
         running = entry if entry.activated is not None else msgspec.structs.replace(entry, activated=entry.accepted)

@@ -12,7 +12,7 @@ from autoscaler.reservations.state import AnnouncementSource, Reservation, Targe
 
 
 class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One reservation. Times end in `_at` and are Unix seconds; what is queued would begin now."""
+    """One reservation. Times end in `_at` and are Unix seconds; for a queued one, they count from now."""
 
     id: str
     state: str
@@ -29,7 +29,7 @@ class OverrideStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EarlyFloor(msgspec.Struct, frozen=True, kw_only=True):
-    """A floor that is planned for before it holds, from a time in Unix seconds on."""
+    """A floor that counts before its override begins at `starts_at` (Unix seconds)."""
 
     floor: int
     starts_at: float
@@ -40,43 +40,43 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     degraded: str = ""
-    """Why its stored state is left alone; empty where it is in order."""
+    """Why the stored state is unreadable and stays unchanged; empty if it is readable."""
     loaded: bool = True
-    """Whether what is stored has been read since the process began."""
+    """Whether this process has read the stored state."""
     slots: int | None = None
-    """How many reservations may be active; null: any number."""
+    """Maximum number of active reservations; null means any number."""
     active: int = 0
     queued: int = 0
     lead_seconds: float = 0.0
-    """How long before an override begins its floor counts."""
+    """Seconds before the start of an override at which its floor begins to count."""
     lead: Lead = NO_LEAD
-    """What that is made of."""
+    """The parts of that time."""
     early: EarlyFloor | None = None
-    """The higher floor of a time about to begin, which is planned for already; null: there is none."""
+    """The higher floor of an override that begins soon and counts already; null if there is none."""
     planned: int = 0
     real: int = 0
-    """Pods that use reservations up; as of the last pass of the leader, else 0."""
+    """Number of existing pods that use reservations, as of the leader's last pass; 0 on other replicas."""
     virtual: int = 0
     unplaceable: Mapping[str, int] = {}
-    """Pods stood for without room, by reason."""
+    """Number of fake pods without room, by reason."""
     next_expiry_at: float | None = None
-    """When the first of the active reservations ends unless it is released before; null: none is active."""
+    """When the first active reservation expires unless it is released earlier; null if none is active."""
     backlog: int = 0
-    """Operations that this replica has taken and not stored yet."""
+    """Operations that this replica has accepted and not stored yet."""
     floor: int = 0
-    """Pods that are always planned for at present."""
+    """Number of pods that are planned for at present without reservations."""
     override: OverrideStatus | None = None
-    """The scheduled override that sets the floor; null: none is in force."""
+    """The scheduled override that sets the floor; null if none is in force."""
     entries: tuple[EntryStatus, ...] = ()
 
 
 class InboxStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How a target stands in the inbox of a replica."""
+    """The state of a target in the inbox of a replica."""
 
     loaded: bool
-    """Whether what is stored has been read."""
+    """Whether the stored state has been read."""
     unreadable: str
-    """Why it cannot be understood; empty where it can."""
+    """Why the stored state is unreadable; empty if it is readable."""
     waiting: int
     """Operations that are not stored yet."""
 
@@ -90,7 +90,7 @@ def target_status(
     standing: InboxStatus,
     now: float,
 ) -> TargetStatus:
-    """Put together what is shown of a target; `state` is up to date."""
+    """Return the status of a target; `state` must be up to date."""
     override = target.override_at(now)
     window = None if override is None else override.window(now)
     return TargetStatus(
@@ -129,7 +129,7 @@ def _entry(entry: Reservation, now: float) -> EntryStatus:
 
 
 class ReservationStatus(msgspec.Struct, frozen=True):
-    """All targets."""
+    """The status of all targets."""
 
     targets: tuple[TargetStatus, ...] = ()
 

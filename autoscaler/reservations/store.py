@@ -1,4 +1,4 @@
-"""Stores reservations in one ConfigMap per target; writes only if the ConfigMap is unchanged since it was read."""
+"""Stores reservations in one ConfigMap per target; a write fails if the ConfigMap has changed since it was read."""
 
 import msgspec
 
@@ -19,18 +19,18 @@ _MANAGED = {
 
 
 class StoredTarget(msgspec.Struct, frozen=True):
-    """One target's object as it was read."""
+    """The ConfigMap of one target as it was read."""
 
     obj: JsonObject
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """Name of the ConfigMap."""
         return str(self.obj["metadata"].get("name") or "")
 
     @property
     def text(self) -> str | None:
-        """The state as stored; None: there is none."""
+        """The stored state; None if there is none."""
         return (self.obj.get("data") or {}).get(STATE)
 
 
@@ -38,7 +38,7 @@ class ConfigMapStore:
     """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
 
     def __init__(self, reads: ApiReader, writes: ClusterWrites, store: ReservationStoreOptions) -> None:
-        """`writes` must not ask for leadership: every replica commits, guarded by the object's version."""
+        """`writes` must not require leadership: every replica writes, guarded by the version of the object."""
         self._reads = reads
         self._writes = writes
         self._store = store
@@ -48,7 +48,7 @@ class ConfigMapStore:
         return self._found(ObjectRef("v1", "ConfigMap", self._name(target), self._store.namespace))
 
     def read_all(self) -> dict[str, StoredTarget]:
-        """Return the stored states by target; only of objects with our labels."""
+        """Return the stored states by target, only from objects with our labels."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
         targets = (
