@@ -111,6 +111,8 @@ class Disk(Wire, frozen=True):
     pd_name: str = ""
     volume_id: str = msgspec.field(default="", name="volumeID")
     disk_name: str = ""
+    disk_uri: str = msgspec.field(default="", name="diskURI")
+    volume_path: str = ""
     image: str = ""
     pool: str = ""
     iqn: str = ""
@@ -151,6 +153,9 @@ class Volume(Wire, frozen=True):
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
     azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    vsphere_volume: Disk | None = None
+    portworx_volume: Disk | None = None
     rbd: Disk | None = None
     iscsi: Disk | None = None
 
@@ -166,6 +171,9 @@ class Volume(Wire, frozen=True):
             self.gce_persistent_disk,
             self.aws_elastic_block_store,
             self.azure_disk,
+            self.cinder,
+            self.vsphere_volume,
+            self.portworx_volume,
             self.rbd,
             self.iscsi,
         )

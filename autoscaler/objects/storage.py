@@ -5,7 +5,7 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import NEVER_KNOWN, LabelSelector, Resource, Wire
-from autoscaler.objects.podspec import Disk, NodeSelector
+from autoscaler.objects.podspec import Disk, NodeSelector, Volume
 from autoscaler.objects.workload import plain_decoder
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
@@ -101,7 +101,37 @@ class VolumeSpec(Wire, frozen=True):
     csi: CsiVolume | None = None
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    cinder: Disk | None = None
+    vsphere_volume: Disk | None = None
+    portworx_volume: Disk | None = None
     capacity: dict[str, str | int | float] = {}
+
+
+_MIGRATED = {
+    "kubernetes.io/aws-ebs": ("aws_elastic_block_store", "ebs.csi.aws.com"),
+    "kubernetes.io/gce-pd": ("gce_persistent_disk", "pd.csi.storage.gke.io"),
+    "kubernetes.io/azure-disk": ("azure_disk", "disk.csi.azure.com"),
+    "kubernetes.io/cinder": ("cinder", "cinder.csi.openstack.org"),
+    "kubernetes.io/vsphere-volume": ("vsphere_volume", "csi.vsphere.vmware.com"),
+    "kubernetes.io/portworx-volume": ("portworx_volume", "pxd.portworx.com"),
+}
+"""Plug-ins of Kubernetes itself whose work CSI drivers do today: the field that names their disks, and the driver."""
+
+
+def migrated_driver(provisioner: str) -> str:
+    """Return the CSI driver that does the work of a provisioner."""
+    return _MIGRATED[provisioner][1] if provisioner in _MIGRATED else provisioner
+
+
+def migrated_disk(source: Volume | VolumeSpec) -> tuple[str, str] | None:
+    """Return the CSI driver that attaches a disk of a plug-in of Kubernetes itself, and the disk; None for others."""
+    for field, driver in _MIGRATED.values():
+        disk: Disk | None = getattr(source, field)
+        if disk is not None:
+            aws_id = disk.volume_id.rpartition("/")[2] if disk.volume_id.startswith("aws://") else disk.volume_id
+            return driver, disk.pd_name or aws_id or disk.disk_uri or disk.volume_path
+    return None
 
 
 class VolumeStatus(Wire, frozen=True):

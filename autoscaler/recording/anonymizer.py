@@ -37,7 +37,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 _NAME_KEYS = frozenset(
     (
         "claimName",
+        "diskName",
+        "diskURI",
         "id",
+        "iqn",
         "name",
         "namespace",
         "node",
@@ -45,6 +48,7 @@ _NAME_KEYS = frozenset(
         "node_name",
         "nominatedNodeName",
         "nominated_node",
+        "pdName",
         "persistentVolumeName",
         "priorityClassName",
         "priority_class_name",
@@ -54,7 +58,10 @@ _NAME_KEYS = frozenset(
         "scheduler_name",
         "storageClassName",
         "uid",
+        "volumeHandle",
+        "volumeID",
         "volumeName",
+        "volumePath",
     )
 )
 """Keys whose text is a name."""

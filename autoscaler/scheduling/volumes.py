@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.storage import VolumeAttachment
+from autoscaler.objects.storage import VolumeAttachment, migrated_disk, migrated_driver
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
@@ -32,7 +32,12 @@ Handle = tuple[str, str]
 
 def has_volumes(cls: PodClass) -> bool:
     """Whether volumes can keep the class off a node."""
-    return bool(cls.claims) or bool(disks_of(cls.volumes))
+    return bool(cls.claims or disks_of(cls.volumes) or _disks(cls))
+
+
+def _disks(cls: PodClass) -> list["Handle"]:
+    """Return the disks that a class names itself and that a CSI driver attaches."""
+    return [disk for volume in cls.volumes if (disk := migrated_disk(volume)) is not None]
 
 
 class RestrictionGuard:
@@ -107,7 +112,7 @@ class Attachments:
         """Where volumes are attached by their VolumeAttachment, whether a pod uses them there or not."""
         for attachment in self._related.volume_attachments.values():
             self._count_attachment(attachment)
-        claiming = np.array([bool(cls.claims) for cls in view.classes], dtype=np.bool_)
+        claiming = np.array([bool(cls.claims or cls.volumes) for cls in view.classes], dtype=np.bool_)
         chosen = claiming[view.pod_classes] if len(claiming) else claiming
         pairs = np.stack([view.pod_classes[chosen], view.pod_nodes[chosen]])
         for number, position in pairs.T.tolist():
@@ -132,7 +137,8 @@ class Attachments:
         known = self._handles.get(cls)
         if known is None:
             handles = (_handle(key, self._related) for key in shared_claims(cls))
-            known = self._handles[cls] = frozenset(handle for handle in handles if handle is not None)
+            claimed = (handle for handle in handles if handle is not None)
+            known = self._handles[cls] = frozenset((*claimed, *_disks(cls)))
         return known
 
     def own(self, cls: PodClass) -> Counter[str]:
@@ -207,9 +213,10 @@ def _handle(key: str, related: Related) -> Handle | None:
         return None
     volume = related.volumes.get(claim.spec.volume_name)
     if volume is not None:
-        return None if volume.spec.csi is None else (volume.spec.csi.driver, volume.spec.csi.volume_handle)
+        csi = volume.spec.csi
+        return migrated_disk(volume.spec) if csi is None else (csi.driver, csi.volume_handle)
     storage = related.storage_classes.get(claim.storage_class)
-    return None if storage is None or not storage.provisioner else (storage.provisioner, key)
+    return None if storage is None or not storage.provisioner else (migrated_driver(storage.provisioner), key)
 
 
 class LimitGuard:
@@ -268,10 +275,10 @@ def volume_guards(
     trial = tallies.trial
     if profile.asks(NoFit.VOLUME_RESTRICTIONS):
         yield RestrictionGuard(cls, tallies)
+    if profile.asks(NoFit.VOLUME_LIMITS) and (cls.claims or _disks(cls)):
+        yield LimitGuard(cls, attachments())
     if not cls.claims:
         return
-    if profile.asks(NoFit.VOLUME_LIMITS):
-        yield LimitGuard(cls, attachments())
     if profile.asks(NoFit.VOLUME_BINDING):
         yield ReachGuard(trial, binding_demands(cls, trial.view.related))
     if profile.asks(NoFit.VOLUME_ZONE):

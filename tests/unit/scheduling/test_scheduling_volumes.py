@@ -1,13 +1,15 @@
 """Where claims, disks and attach limits let a pod go."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 
 from autoscaler.objects.node import HOSTNAME, REGIONS, ZONES, Node
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE, CsiStorageCapacity, VolumeAttachment
+from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE, CsiNode, CsiStorageCapacity, VolumeAttachment
+from autoscaler.objects.workload import plain_decoder
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import Related, view_of
@@ -465,3 +467,45 @@ def test_volumes_that_are_still_attached_count(attachments: list[VolumeAttachmen
     related = storage(*claims, *volumes, *attachments, csi_node("n", 2))
     pods = [a_pod(f"on-{name}", volumes=using(name), node="n") for name in placed]
     assert on([a_node("n")], related, "c", placed=pods) == [expected]
+
+
+IN_TREE = [
+    pytest.param("awsElasticBlockStore", {"volumeID": "aws://z1/h"}, "ebs.csi.aws.com", id="EBS"),
+    pytest.param("gcePersistentDisk", {"pdName": "h"}, "pd.csi.storage.gke.io", id="GCE"),
+    pytest.param("azureDisk", {"diskName": "d", "diskURI": "h"}, "disk.csi.azure.com", id="Azure"),
+    pytest.param("cinder", {"volumeID": "h"}, "cinder.csi.openstack.org", id="Cinder"),
+    pytest.param("vsphereVolume", {"volumePath": "h"}, "csi.vsphere.vmware.com", id="vSphere"),
+    pytest.param("portworxVolume", {"volumeID": "h"}, "pxd.portworx.com", id="Portworx"),
+]
+
+
+def limited_to(count: int, driver: str) -> CsiNode:
+    drivers = [{"name": driver, "nodeID": "i", "allocatable": {"count": count}}]
+    return plain_decoder(CsiNode).one({"metadata": {"name": "n"}, "spec": {"drivers": drivers}})
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+@pytest.mark.parametrize(("source", "disk", "driver"), IN_TREE)
+def test_disks_of_kubernetes_itself_count_for_their_csi_driver(
+    source: str, disk: Json, driver: str, limit: int
+) -> None:
+    form: Any = {source: disk}
+    named = volume("v", **form)
+    related = storage(claim("c", volume="v"), named, limited_to(limit, driver))
+    expected = [FITS if limit else ATTACHED]
+    assert on([a_node("n")], related, "c") == expected
+    assert verdicts(a_pod(volumes=[{"name": "v", source: disk}]), [a_node("n")], related=related) == expected
+
+
+def test_a_disk_is_attached_once_however_it_is_named() -> None:
+    disk = {"volumeID": "aws://z1/h"}
+    twin = volume("w", csi={"driver": "ebs.csi.aws.com", "volumeHandle": "h"})
+    claims = claim("c", volume="v"), claim("d", volume="w")
+    related = storage(*claims, volume("v", awsElasticBlockStore=disk), twin, limited_to(1, "ebs.csi.aws.com"))
+    assert on([a_node("n")], related, "c", placed=[a_pod("other", volumes=using("d"), node="n")]) == [FITS]
+
+
+def test_a_volume_that_a_plug_in_of_kubernetes_would_make_counts_for_its_csi_driver() -> None:
+    old = storage_class("old", provisioner="kubernetes.io/gce-pd")
+    related = storage(old, claim("c", storage_class="old"), limited_to(0, "pd.csi.storage.gke.io"))
+    assert on([a_node("n")], related, "c") == [ATTACHED]
