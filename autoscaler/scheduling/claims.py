@@ -86,16 +86,14 @@ def binding_demands(cls: PodClass, related: Related) -> list[NodeRequirement]:
     if waiting:
         waiting.sort(key=lambda claim: quantity.amounts(claim.spec.resources.requests).get(_STORAGE, 0))
         message = "node(s) didn't find available persistent volumes to bind"
-        names = ", ".join(
-            f"{claim.name} (or one like it)" if claim.name in cls.own_claims else claim.name for claim in waiting
-        )
-        detail = f"not every one of the claims {names} finds a volume here or may have one made"
+        told = _told(cls, waiting)
+        detail = f"there is no volume here for {told}, nor may one be made"
         seeking = tuple(_seeking(claim, related) for claim in waiting)
         demands.append(FirstUse(seeking, Rejection(NoFit.VOLUME_BINDING, message, detail)))
         stored = tuple(_where_stored(one, claim, related) for one, claim in zip(seeking, waiting, strict=True))
         if stored != seeking:
             message = "node(s) did not have enough free storage"
-            detail = f"no CSIStorageCapacity that the node reaches has room for every one of the claims {names}"
+            detail = f"no CSIStorageCapacity that the node reaches has room for {told}"
             demands.append(FirstUse(stored, Rejection(NoFit.VOLUME_BINDING, message, detail)))
     return demands
 
@@ -119,6 +117,15 @@ class FaultyClaim(msgspec.Struct, frozen=True):
     name: str
     fault: ClaimFault
     words: str
+
+
+def _told(cls: PodClass, claims: Sequence[PersistentVolumeClaim]) -> str:
+    """Return what to call claims; those of which every pod has its own are not called by one pod's names."""
+    names = [
+        f"its claim of storage class {claim.storage_class}" if claim.name in cls.own_claims else f"claim {claim.name}"
+        for claim in claims
+    ]
+    return names[0] if len(names) == 1 else f"each of {', '.join(names)}"
 
 
 def claim_obstacle(cls: PodClass, related: Related) -> str | None:

@@ -509,3 +509,15 @@ def test_a_volume_that_a_plug_in_of_kubernetes_would_make_counts_for_its_csi_dri
     old = storage_class("old", provisioner="kubernetes.io/gce-pd")
     related = storage(old, claim("c", storage_class="old"), limited_to(0, "pd.csi.storage.gke.io"))
     assert on([a_node("n")], related, "c") == [ATTACHED]
+
+
+def test_a_claim_of_its_own_is_told_by_its_storage_class() -> None:
+    names = ["c0", "c1"]
+    pods = [a_pod(f"on-{name}", volumes=[{**using(name)[0], "name": "data"}]) for name in names]
+    view = merged(
+        view_of([a_node("n")], pods, related=storage(*(claim(name, storage_class=LOCAL) for name in names))),
+        (),
+        PodInterner(),
+    )
+    (rejection,) = Placer(Trial(view)).why(view.pending[0].cls, 0)
+    assert rejection.detail == f"there is no volume here for its claim of storage class {LOCAL}, nor may one be made"
