@@ -112,6 +112,10 @@ class PodVerdict(StrEnum):
     """Some group could take it, but another was chosen first, or fewer nodes than wanted were allowed."""
     NOT_CHOSEN = "NotChosenByExpander"
     """Some group could take it, and the expander wants none of them."""
+    GANG_TOO_LARGE = "GangDoesNotFit"
+    """All that may be bought is too little for its gang to start, so nothing is bought for it."""
+    GANG_INCOMPLETE = "GangAwaitsPods"
+    """Its gang cannot start before more of its pods exist and ask for a node."""
 
 
 class RequestReason(StrEnum):

@@ -20,6 +20,7 @@ from autoscaler.objects.capacity import (
     StoredTemplate,
 )
 from autoscaler.objects.decode import Decoder
+from autoscaler.objects.gang import OTHER_POD_GROUPS, GangPodGroup
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import PodInterner
@@ -70,6 +71,19 @@ class WatchedCluster:
         if config.device_claims_count:
             for kind in (RELATED["ResourceSlice"], RELATED["ResourceClaim"]):
                 self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths)
+        self._pod_groups: tuple[Store[GangPodGroup], ...] = ()
+        if config.gangs_count:
+            self._follow_gangs()
+
+    def _follow_gangs(self) -> None:
+        """Follow what states the minimum of gangs, whichever schedulers the cluster has."""
+        kind = RELATED["Workload"]
+        self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths, rare=True)
+        kind = RELATED["PodGroup"]
+        paths = [(path,) for path in OTHER_POD_GROUPS]
+        self._pod_groups = tuple(
+            self._optional(GangPodGroup, *versions, rare=True) for versions in (*paths, (kind.path, *kind.older_paths))
+        )
 
     def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, decoder, field_selector)
@@ -108,9 +122,9 @@ class WatchedCluster:
         (self._resting.add if lacking else self._resting.discard)(feature)
         return lacking
 
-    def _optional(self, kind: type[R], newest: str, *older: str) -> Store[R]:
+    def _optional(self, kind: type[R], newest: str, *older: str, rare: bool = False) -> Store[R]:
         """Follow a kind that the cluster may lack or keep from us, in the newest version of these that it serves."""
-        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=older)
+        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=older, rare=rare)
         return self._feed.add(source, log_changes=False)
 
     def _priorities(self, config: Config) -> Store[ConfigMap] | None:
@@ -142,6 +156,7 @@ class WatchedCluster:
         without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
         return Related(
             **related,
+            pod_groups={key: group for store in self._pod_groups for key, group in store.snapshot().items()},
             config_maps=_held(self._config_maps),
             provisioning_requests={} if without_templates else _held(self._requests),
             capacity_buffers={} if without_buffers else _held(self._buffers),

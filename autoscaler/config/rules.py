@@ -71,6 +71,10 @@ class Rules(msgspec.Struct, frozen=True):
         "1.35",
     ] = True
 
+    gangs_are_whole: Annotated[
+        bool, "Nodes are bought for a gang of pods only if its minimum can start; otherwise pod by pod."
+    ] = True
+
     # Node groups and their state.
     template_from_all_nodes: Annotated[
         bool, "Any node may be the example of its group; otherwise only ready ones.", "1.35"

@@ -281,6 +281,12 @@ class Features(msgspec.Struct, frozen=True):
         "their ResourceSlices; otherwise ignore both.",
         "The autoscaler cannot simulate unallocated claims: it buys no node for them, and reasons say so.",
     ] = True
+    gang_scheduling_enabled: Annotated[
+        Switch,
+        "Buy nodes for a gang of pods only if its minimum can start, and then all at once; otherwise pods of a gang "
+        "are pods like any other.",
+        Support.OURS,
+    ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
         "Take into account how many volumes new nodes can attach, by CSI driver: as many as the CSINode of a node of "

@@ -51,3 +51,8 @@ class Config(msgspec.Struct, frozen=True):
     def device_claims_count(self) -> bool:
         """Whether devices, and claims on them, are read at all."""
         return self.features.enable_dynamic_resource_allocation and self.rules.device_claims_count
+
+    @property
+    def gangs_count(self) -> bool:
+        """Whether a gang of pods gets nodes only as a whole."""
+        return self.features.gang_scheduling_enabled and self.rules.gangs_are_whole

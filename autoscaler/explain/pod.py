@@ -191,6 +191,8 @@ def _message(verdict: str, detail: str, node: str, group: str | None) -> str:
             return "needs a new node, and no node group that may grow would take it"
         case PodVerdict.NEXT_PASS:
             return "needs a new node; some node group could take it, but this pass handles others first"
+        case PodVerdict.GANG_TOO_LARGE:
+            return f"needs a new node, and gets none because its gang could not start: {detail}"
         case PodVerdict.NOT_CHOSEN:
             return "needs a new node; some node group could take it, but the expander selected none"
         case _:

@@ -86,6 +86,9 @@ class KindSource(msgspec.Struct, Generic[T], frozen=True):
     older_paths: tuple[str, ...] = ()
     """Paths to try in order after `path`, for an optional kind that the server may serve only in an older version."""
 
+    rare: bool = False
+    """Whether most servers lack the kind, so that its absence is no news."""
+
     @property
     def selectors(self) -> dict[str, str]:
         """The query parameters that list and watch share."""
@@ -248,7 +251,7 @@ class Reflector(Generic[T]):
         self._path = paths[(paths.index(self._path) + 1) % len(paths)]
         if self._path != self._source.path:
             return 0.0  # an older version may have objects
-        if not self._is_absent:
+        if not self._is_absent and not (self._source.rare and isinstance(error, Gone)):
             log.warning("kube.kind_absent", path=self._source.path, error=one_line(error))
         self._is_absent = self._store.absent = True
         self._stats.last_received_mono = None

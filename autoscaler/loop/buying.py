@@ -20,6 +20,8 @@ from autoscaler.registry.memory import Memory
 from autoscaler.registry.state import Registry
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.expander import ExpanderChain, ExpanderInputs, build_chain
+from autoscaler.scaleup.gang_planner import GangDemand, plan_with_gangs
+from autoscaler.scaleup.gangs import gangs_among
 from autoscaler.scaleup.grpc_expander import GrpcExpander
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
@@ -88,15 +90,13 @@ class Buying:
         config = stage.config
         stage, chain = self._chain(stage)
         with stage.time.phase("estimate"):
-            plan = plan_scale_up(
-                stage.placer,
-                pods,
-                self.context(stage),
-                chain,
-                config.scale_up,
-                config.rules,
-                all_or_nothing=atomic,
-            )
+            gangs = gangs_among(pods, stage.view, stage.placer.trial) if config.gangs_count and not atomic else ()
+            context, options, rules = self.context(stage), config.scale_up, config.rules
+            if gangs:
+                demand = GangDemand(tuple(pods), gangs)
+                plan = plan_with_gangs(stage.placer, demand, context, chain, options, rules)
+            else:
+                plan = plan_scale_up(stage.placer, pods, context, chain, options, rules, all_or_nothing=atomic)
         self._events.expanders(plan)
         if plan.capped_by_nodes_total:
             self._events.nodes_total_reached(config.limits.max_nodes_total)

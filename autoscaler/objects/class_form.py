@@ -11,9 +11,11 @@ from autoscaler.objects.podspec import (
     Quantities,
     ResourceClaimRef,
     Resources,
+    SchedulingGroup,
     SpreadConstraint,
     Toleration,
     Volume,
+    WorkloadRef,
 )
 from autoscaler.objects.requests import NO_RESIZE, PodResize
 
@@ -62,6 +64,8 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
     resize_pending: str = ""
     own_claims: list[str] | None = None
     """See `PodClass.own_claims`."""
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
 
     @property
     def resize(self) -> PodResize:
@@ -102,6 +106,8 @@ def form_of(
         allocated=resize.containers or None,
         allocated_to_pod=resize.pod,
         resize_pending=resize.pending,
+        scheduling_group=spec.scheduling_group,
+        workload_ref=spec.workload_ref,
     )
 
 

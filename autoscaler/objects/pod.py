@@ -19,6 +19,7 @@ from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
 from autoscaler.objects.class_form import ClassForm, form_of, nameless, spec_of
 from autoscaler.objects.decode import Undecoded, WireDecoder
+from autoscaler.objects.gang import GANG_ANNOTATIONS, GangRef, gang_of
 from autoscaler.objects.meta import (
     LAST_KNOWN,
     NEVER_KNOWN,
@@ -67,7 +68,7 @@ GIVEN_UP = OURS + "headroom-given-up"
 """Annotation of pause pods that their controller will delete next."""
 SIMULATED = {"podType": "capacityBufferFakePod", "podtype": "fakepod"}
 """Annotations of fake pods, which exist in simulations only: they keep room, or represent pods to come."""
-_KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
+_KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType", *GANG_ANNOTATIONS)
 
 
 class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
@@ -115,6 +116,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     scheduler_name: str = "default-scheduler"
     restart_policy: str = "Always"
     grace_s: int = DEFAULT_GRACE_S
+    gang: GangRef | None = None
+    """The gang that its pods belong to."""
     headroom: str | None = None
     """The pool of a pause pod, which holds room for others; None for any other pod."""
     leaving: "PodClass | None" = None
@@ -352,6 +355,7 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec, alike: bytes) -> PodC
         scheduler_name=form.scheduler_name,
         restart_policy=form.restart_policy,
         grace_s=DEFAULT_GRACE_S if grace is None else grace,
+        gang=gang_of(form),
         headroom=form.labels.get(POOL) if form.labels.get(MANAGED_BY) == MANAGER else None,
     )
 

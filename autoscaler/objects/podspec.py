@@ -227,6 +227,20 @@ class Container(Wire, frozen=True):
         return self.restart_policy == "Always"
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """The PodGroup that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
+class WorkloadRef(Wire, frozen=True):
+    """The pod group of a Workload that a pod belongs to, as Kubernetes 1.35 spells it."""
+
+    name: str = ""
+    pod_group: str = ""
+    pod_group_replica_key: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """The part of a v1.PodSpec that is read."""
 
@@ -248,6 +262,8 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: list[Present] = []
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
+    scheduling_group: SchedulingGroup | None = None
+    workload_ref: WorkloadRef | None = None
 
 
 class PodCondition(Wire, frozen=True):

@@ -45,6 +45,7 @@ _STUCK = frozenset(
         Waiting.DAEMONSET,
         PodVerdict.NO_GROUP_FITS,
         PodVerdict.NOT_CHOSEN,
+        PodVerdict.GANG_TOO_LARGE,
         ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
         ScaleUpResult.NO_OPTIONS,
         ScaleUpResult.ERROR,
@@ -115,6 +116,8 @@ def pod_outcomes(report: PassReport) -> Iterator[tuple[Pod, PodOutcome]]:
     remaining = {} if plan is None else {pod.key: pod.cls for pod in plan.remaining}
     remaining_classes = set(remaining.values())
     held = {} if plan is None else plan.held
+    short = () if plan is None else plan.short_gangs
+    gangs = {gang.name: PodOutcome(gang.reason.value, str(gang)) for gang in short}
     default_outcome = _default_outcome(report)
     for pod in view.pending:
         key, cls = pod.key, pod.cls
@@ -125,7 +128,7 @@ def pod_outcomes(report: PassReport) -> Iterator[tuple[Pod, PodOutcome]]:
                 rejected[cls] = _rejected(plan, cls, plan.skipped if cls in remaining_classes else plan.full)
             outcome = rejected[cls]
         elif (held_reason := held.get(key)) is not None:
-            outcome = _HELD_BACK[held_reason]
+            outcome = gangs.get(cls.gang.key if cls.gang else "") or _HELD_BACK[held_reason]
         else:
             outcome = planned.get(key, default_outcome)
         yield pod, outcome

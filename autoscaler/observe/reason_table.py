@@ -183,6 +183,15 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "A group can take the pod, but the expander selected none.",
             "Check `--expander`: a remote expander may reject every option.",
         ),
+        PodVerdict.GANG_TOO_LARGE: Meaning(
+            "The pod belongs to a gang, of which a minimum of pods has to start together. All nodes that may be bought "
+            "would be too few for it, so none is bought.",
+            "Raise the maximum of a group, or lower the minimum of the gang.",
+        ),
+        PodVerdict.GANG_INCOMPLETE: Meaning(
+            "The pod belongs to a gang, and fewer pods of it than its minimum exist and ask for a node.",
+            "Wait for the controller to create the other pods, or lower the minimum of the gang.",
+        ),
     },
     RequestReason: {
         RequestReason.ACCEPTED: Meaning("The request is served."),

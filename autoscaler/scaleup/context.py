@@ -26,11 +26,17 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     max_nodes_total: int
     similar: Mapping[str, tuple[str, ...]] = {}
     """Similar groups by group id; empty where balancing is off."""
+    planned: Mapping[str, int] = {}
+    """Nodes asked for since the decision began, by group id."""
 
     @property
     def nodes_left(self) -> int | None:
         """How many nodes the cluster may still get; None: no limit."""
         return nodes_left(self.max_nodes_total, self.present)
+
+    def upcoming(self, group_id: str) -> int:
+        """Return how many nodes of a group are on their way."""
+        return self.states[group_id].upcoming + self.planned.get(group_id, 0)
 
     def needs(self, rules: Rules) -> dict[str, Contribution]:
         """Return what one more node of each group adds; groups without a template are left out."""
@@ -53,6 +59,7 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
             groups=self.groups.sized({name: by_id[name].target_size + delta for name, delta in grown.items()}),
             allowance=allowance,
             present=self.present + sum(grown.values()),
+            planned={**self.planned, **{name: self.planned.get(name, 0) + delta for name, delta in grown.items()}},
         )
 
 

@@ -22,3 +22,8 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """Groups of equivalent pods among which the estimate chose."""
     namespaces: int = 0
     """How many namespaces these are from."""
+
+    @property
+    def density(self) -> float:
+        """Pods for each new node."""
+        return len(self.pods) / self.nodes

@@ -8,6 +8,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped
 from autoscaler.scaleup.choice import ExpanderStep, ExpanderWarning
+from autoscaler.scaleup.gangs import ShortGang
 from autoscaler.scaleup.option import Option
 from cloudprovider.interface import InstanceError
 
@@ -84,6 +85,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     answers: tuple[ExpanderAnswer, ...] = ()
     """What a remote expander answered, question by question."""
     capped_by_nodes_total: bool = False
+    short_gangs: tuple[ShortGang, ...] = ()
+    """Gangs for which nothing is bought, for it would be too little."""
     error: str = ""
 
     @property

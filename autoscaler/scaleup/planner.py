@@ -38,6 +38,18 @@ Pods that spread over zones take a round for every pod of an owner, since one ro
 """
 
 
+class Demand(msgspec.Struct, frozen=True):
+    """Pods that need nodes, and what a plan for them has to achieve."""
+
+    pods: tuple[Pod, ...]
+    at_least: int = 0
+    """Nodes for fewer pods than that are worth nothing: choices that help enough of them go first."""
+    one_choice: bool = False
+    """Whether a single choice, uncapped, has to help that many; else nothing is planned."""
+    densest: bool = False
+    """Whether only the options with the most pods on each node may be chosen."""
+
+
 def plan_scale_up(
     placer: Placer,
     pods: Sequence[Pod],
@@ -52,13 +64,21 @@ def plan_scale_up(
 
     With `all_or_nothing` the nodes of one choice, uncapped, have to take every pod; else nothing is bought.
     """
-    if not pods:
+    demand = Demand(tuple(pods), at_least=len(pods) if all_or_nothing else 0, one_choice=all_or_nothing)
+    with placer.trial.fork():
+        return plan_on_trial(placer, demand, situation, chain, options, rules)
+
+
+def plan_on_trial(
+    placer: Placer, demand: Demand, situation: ScaleUpContext, chain: ExpanderChain, options: ScaleUp, rules: Rules
+) -> ScaleUpPlan:
+    """Decide as `plan_scale_up` does; the trial is left with the nodes and pods of the plan."""
+    if not demand.pods:
         return ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
     if isinstance(situation.allowance, Uncountable):
         error = f"could not compute total resources: no template for node group {situation.allowance.group}"
-        return ScaleUpPlan(result=ScaleUpResult.ERROR, remaining=tuple(pods), error=error)
-    with placer.trial.fork():
-        return _Decision(placer, pods, situation, chain, options, rules, all_or_nothing=all_or_nothing).plan()
+        return ScaleUpPlan(result=ScaleUpResult.ERROR, remaining=demand.pods, error=error)
+    return _Decision(placer, demand, situation, chain, options, rules).plan()
 
 
 class _Decision:
@@ -67,18 +87,16 @@ class _Decision:
     def __init__(
         self,
         placer: Placer,
-        pods: Sequence[Pod],
+        demand: Demand,
         situation: ScaleUpContext,
         chain: ExpanderChain,
         options: ScaleUp,
         rules: Rules,
-        *,
-        all_or_nothing: bool,
     ) -> None:
-        self._all_or_nothing = all_or_nothing
-        self._one_round = all_or_nothing or options.groups_per_pass is GroupsPerPass.ONE
+        self._one_round = demand.one_choice or options.groups_per_pass is GroupsPerPass.ONE
         self._placer = placer
-        self._pods = tuple(pods)
+        self._demand = demand
+        self._pods = demand.pods
         self._situation = situation
         self._chain = chain
         self._options = options
@@ -87,7 +105,6 @@ class _Decision:
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
         self._choices: list[Choice] = []
-        self._upcoming = {group_id: state.upcoming for group_id, state in situation.states.items()}
 
     def plan(self) -> ScaleUpPlan:
         """Play turns until one leads nowhere."""
@@ -112,7 +129,7 @@ class _Decision:
                 fitting = self._expansion_options.fitting(self._situation, valid, groups)
             in_time = self._expansion_options.in_time(self._situation, valid, fitting, groups)
             offers = self._expansion_options.offers(self._situation, valid, in_time, groups)
-            turn, error = self._turn(self._acceptable(offers), groups)
+            turn, error = self._turn(self._acceptable(offers, len(helped)), groups)
             if not turn[0].increases:
                 declined = bool(offers) and turn[0].chosen is None
                 rounds.extend(turn if not rounds else ())
@@ -164,11 +181,19 @@ class _Decision:
         )
         return [*turn[:-1], last]
 
-    def _acceptable(self, offers: tuple[PackedOption, ...]) -> tuple[PackedOption, ...]:
-        """Return the offers that may be taken: where it is all or nothing, those that take every pod."""
-        if not self._all_or_nothing:
+    def _acceptable(self, offers: tuple[PackedOption, ...], helped: int) -> tuple[PackedOption, ...]:
+        """Return the offers that may be taken once so many pods are helped; those that help enough go first."""
+        demand = self._demand
+        missing = demand.at_least - helped
+        if missing <= 0 or not offers:
             return offers
-        return tuple(offer for offer in offers if len(offer.option.pods) == len(self._pods))
+        whole = tuple(offer for offer in offers if len(offer.option.pods) >= missing)
+        if whole or self._one_round:
+            return whole
+        if not demand.densest:
+            return offers
+        most = max(offer.option.density for offer in offers)
+        return tuple(offer for offer in offers if offer.option.density == most)
 
     def _turn(self, offers: tuple[PackedOption, ...], groups: Sequence[PodGroup]) -> tuple[list[Round], str]:
         """Choose among offers, and play what is chosen until something comes out otherwise.
@@ -231,12 +256,13 @@ class _Decision:
         allowance = self._situation.allowance
         assert isinstance(allowance, Allowance)
         nodes = allowance.cap(self._needs[option.group.id], nodes)
-        if self._all_or_nothing and nodes < option.nodes:
+        uncapped = self._one_round and self._demand.at_least > 0
+        if uncapped and nodes < option.nodes:
             return Round(options=options, chosen=option), ""
         if nodes < 1:
             return Round(options=options, chosen=option), "max resource limit reached"
         increases = self._shared(option, nodes)
-        if self._all_or_nothing and sum(increase.delta for increase in increases) < nodes:
+        if uncapped and sum(increase.delta for increase in increases) < nodes:
             increases = ()
         return Round(options=options, chosen=option, increases=increases), ""
 
@@ -265,9 +291,8 @@ class _Decision:
         trial = self._placer.trial
         first = trial.count
         for increase in played.increases:
-            numbered = self._upcoming.get(increase.group, 0)
+            numbered = self._situation.upcoming(increase.group)
             trial.add(self._situation.templates[increase.group], increase.delta, UPCOMING, numbered)
-            self._upcoming[increase.group] = numbered + increase.delta
         self._situation = self._situation.after(played.increases, self._needs)
         if _as_offered(played):
             placed = place(self._placer, offer)

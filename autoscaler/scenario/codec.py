@@ -158,6 +158,8 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
     }
     if not config.device_claims_count:
         related |= {"resource_slices": {}, "resource_claims": {}}
+    if not config.gangs_count:
+        related |= {"pod_groups": {}, "workloads": {}}
     related["namespaces"] = defaults.namespaces(related["namespaces"], {pod.namespace for pod in pods})
     deployments = reader.named("deployments", file.deployments, "Deployment")
     scalables = {f"Deployment/{key}": deployment for key, deployment in deployments.items()}

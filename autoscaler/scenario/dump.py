@@ -33,7 +33,8 @@ DumpProgress = Callable[[int, int], None]
 
 CONFIG_MAP = "ConfigMap"
 _GROUPS = re.compile(
-    r"^(apps|autoscaling\.x-k8s\.io|batch|policy|resource\.k8s\.io|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$"
+    r"^(apps|autoscaling\.x-k8s\.io|batch|policy|resource\.k8s\.io|"
+    r"scheduling\.(k8s\.io|x-k8s\.io|volcano\.sh)|storage\.k8s\.io)/|^[^/]*$"
 )
 """API groups of those kinds: a custom resource may have the same name for its kind."""
 _SEAM = b"\n}\n{"

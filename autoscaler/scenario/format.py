@@ -10,6 +10,7 @@ import msgspec
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
+from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.storage import (
@@ -93,6 +94,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     volume_attachments: list[VolumeAttachment] = []
     resource_slices: list[ResourceSlice] = []
     resource_claims: list[ResourceClaim] = []
+    pod_groups: list[GangPodGroup] = []
+    workloads: list[GangWorkload] = []
     priority_classes: list[PriorityClass] = []
     provisioning_requests: list[ProvisioningRequest] = []
     capacity_buffers: list[CapacityBuffer] = []

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
 from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
+from autoscaler.objects.gang import GANG_VERSIONS, GangPodGroup, GangWorkload
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -60,6 +61,11 @@ def _of_storage(field: str, kind: type[Resource], *, in_namespace: bool = False)
     return ObjectKind(field, kind, path, in_namespace=in_namespace, optional=True)
 
 
+def _of_gangs(field: str, kind: type[Resource]) -> ObjectKind:
+    newest, *older = (f"/apis/scheduling.k8s.io/{version}/{field.replace('_', '')}" for version in GANG_VERSIONS)
+    return ObjectKind(field, kind, newest, features=("gang_scheduling_enabled",), older_paths=tuple(older))
+
+
 KINDS: Mapping[str, ObjectKind] = {
     "Node": ObjectKind("nodes", NodeWire, "/api/v1/nodes", in_namespace=False),
     "Pod": ObjectKind("pods", PodWire, "/api/v1/pods"),
@@ -87,6 +93,8 @@ KINDS: Mapping[str, ObjectKind] = {
     "VolumeAttachment": _of_storage("volume_attachments", VolumeAttachment),
     "ResourceSlice": _of_devices("resource_slices", ResourceSlice, in_namespace=False),
     "ResourceClaim": _of_devices("resource_claims", ResourceClaim, in_namespace=True),
+    "PodGroup": _of_gangs("pod_groups", GangPodGroup),
+    "Workload": _of_gangs("workloads", GangWorkload),
     "PriorityClass": ObjectKind(
         "priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses", in_namespace=False
     ),

@@ -13,6 +13,7 @@ import numpy as np
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
+from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.storage import (
@@ -59,6 +60,8 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     """Slices with devices; empty if claims on devices are not supported."""
     resource_claims: Mapping[str, ResourceClaim] = {}
     """Claims on devices; empty if they are not supported."""
+    pod_groups: Mapping[str, GangPodGroup] = {}
+    workloads: Mapping[str, GangWorkload] = {}
     config_maps: Mapping[str, ConfigMap] = {}
     """Only the ConfigMaps that decisions read, such as the priority expander's."""
     provisioning_requests: Mapping[str, ProvisioningRequest] = {}

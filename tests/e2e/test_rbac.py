@@ -32,6 +32,11 @@ NEVER_ASKED_FOR: Mapping[Permission, str] = {
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("csidrivers", "csinodes", "csistoragecapacities")},
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("storageclasses", "volumeattachments")},
     **{("resource.k8s.io", kind, "get"): READ_BY_LIST for kind in ("resourceclaims", "resourceslices")},
+    **{
+        (group, "podgroups", "get"): READ_BY_LIST
+        for group in ("scheduling.k8s.io", "scheduling.volcano.sh", "scheduling.x-k8s.io")
+    },
+    ("scheduling.k8s.io", "workloads", "get"): READ_BY_LIST,
     ("batch", "jobs", "get"): READ_BY_LIST,
     ("policy", "poddisruptionbudgets", "get"): READ_BY_LIST,
 }

@@ -24,6 +24,7 @@ from autoscaler.explain.remedies.changes import (
 )
 from autoscaler.explain.remedies.effort import best_first
 from autoscaler.explain.remedies.filters import avoided_keys, changes_to_fit, told_for_node
+from autoscaler.explain.remedies.gangs import gang_remedy
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, more_nodes, paused
 from autoscaler.explain.remedies.labels import foreign_groups, in_another, misspelt, wanted_labels
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
@@ -67,6 +68,8 @@ def unschedulable_remedies(pod: Pod, outcome: str, ended: ExplainedPass, reach: 
             yield next_pass(PodVerdict.NEXT_PASS, cause, ended)
         case PodVerdict.NOT_CHOSEN:
             yield _not_chosen(pod, ended)
+        case PodVerdict.GANG_TOO_LARGE | PodVerdict.GANG_INCOMPLETE:
+            yield gang_remedy(pod, ended)
         case PodVerdict.NO_GROUP_FITS:
             yield from _fits(pod, ended, reach)
         case ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL:

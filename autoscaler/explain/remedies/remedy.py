@@ -38,6 +38,8 @@ _KINDS = (NoFit, Skip, Waiting, UnremovableReason, BlockingReason, Obstacle)
 _RESULTS = (
     PodVerdict.NEXT_PASS,
     PodVerdict.NOT_CHOSEN,
+    PodVerdict.GANG_TOO_LARGE,
+    PodVerdict.GANG_INCOMPLETE,
     ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
     ScaleDownResult.IN_COOLDOWN,
     *(end for end in PassEnd if end is not PassEnd.COMPLETE),

@@ -29,6 +29,13 @@
 - apiGroups: [resource.k8s.io]
   resources: [resourceclaims, resourceslices]
   verbs: {{ $read }}
+# What states the minimum of a gang of pods, where the cluster has such an API.
+- apiGroups: [scheduling.k8s.io, scheduling.volcano.sh, scheduling.x-k8s.io]
+  resources: [podgroups]
+  verbs: {{ $read }}
+- apiGroups: [scheduling.k8s.io]
+  resources: [workloads]
+  verbs: {{ $read }}
 {{- if not .Values.dryRun }}
 # Taints and annotations of nodes that are being removed.
 - apiGroups: [""]

@@ -258,6 +258,39 @@ def test_kinds_that_ask_for_capacity_are_left_alone_unless_enabled(following: Fo
     assert [path for path in following.feed.stats() if any(word in path for word in wanted)] == []
 
 
+class TestGangs:
+    """What states the minimum of gangs: followed by default, of every scheduler that the cluster has."""
+
+    def test_objects_of_all_schedulers_are_followed(self, following: Following) -> None:
+        storage = following.server.storage
+        policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        storage.create("podgroups.scheduling.k8s.io", {"metadata": {"name": "a"}, "spec": policy})
+        for group in ("scheduling.x-k8s.io", "scheduling.volcano.sh"):
+            name = group.partition(".")[2].partition(".")[0]
+            storage.create(f"podgroups.{group}", {"metadata": {"name": name}, "spec": {"minMember": 2}})
+        storage.create("workloads", {"metadata": {"name": "w"}, "spec": {"podGroups": [{"name": "g"}]}})
+        following.synced()
+        related = following.view().related
+        counts = {key: group.min_count for key, group in related.pod_groups.items()}
+        assert counts == {"default/a": 3, "default/x-k8s": 2, "default/volcano": 2}
+        assert list(related.workloads) == ["default/w"]
+
+    def test_a_server_without_them_is_no_news(
+        self, server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for group in ("scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.volcano.sh"):
+            server.storage.registry.remove(group, "podgroups")
+        following = Following(server, client)
+        following.synced()
+        assert following.view().related.pod_groups == {}
+        assert not [record for record in caplog.records if record.getMessage() == "kube.kind_absent"]
+
+    @pytest.mark.parametrize("flag", ["--gang-scheduling-enabled=false", "--compatibility=1.31"])
+    def test_are_left_alone_where_gangs_do_not_count(self, server: ApiServer, client: Client, flag: str) -> None:
+        paths = Following(server, client, flag).feed.stats()
+        assert [path for path in paths if "podgroups" in path or "workloads" in path] == []
+
+
 class TestDevices:
     """What drivers offer, and claims on it: followed by default, in the newest version that is served."""
 

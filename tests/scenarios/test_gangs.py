@@ -1,0 +1,300 @@
+"""Gangs through whole passes: a table of worlds, and what each has to buy.
+
+The answers follow from KEP-4671: a gang starts once its minimum of pods can run, so fewer nodes than that are wasted.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from autoscaler.scenario.codec import decode
+from autoscaler.simulator.answer import RunAnswer
+from autoscaler.simulator.play import play_and_advise
+from tests.manifests import Json, a_group, a_node, a_pod, a_template, named
+
+CASE = Path(__file__).parent / "cases" / "gang.yaml"
+
+
+def members(gang: str, count: int, cpu: str = "4", first: int = 0, **fields: Any) -> list[Json]:
+    """Return pods of a gang, as Kubernetes 1.36 marks them."""
+    mark = {"schedulingGroup": {"podGroupName": gang}} if gang else {}
+    owner = {"owner": f"Job/{gang or 'plain'}", "labels": {}}
+    return [a_pod(f"{gang or 'plain'}-{n}", cpu, **{**owner, **mark, **fields}) for n in range(first, first + count)]
+
+
+def minimum(gang: str, count: int) -> Json:
+    """Return the PodGroup that states a gang's minimum."""
+    return named(gang, schedulingPolicy={"gang": {"minCount": count}})
+
+
+def a_small_group(name: str, most: int, cpu: str = "4", **fields: Any) -> Json:
+    return a_group(name, a_template(cpu), maxSize=most, **fields)
+
+
+class Outcome(NamedTuple):
+    """What a pass buys, by group, and what it says about pods that get nothing."""
+
+    bought: dict[str, int]
+    told: set[tuple[str, str]]
+
+
+def outcome(run: RunAnswer) -> Outcome:
+    held = {(pods.reason, pods.detail) for pods in run.reasons.held}
+    return Outcome({change.group: change.increase for change in run.scale_ups}, held)
+
+
+def passed(document: Mapping[str, Any]) -> RunAnswer:
+    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs[0]
+
+
+def a_pass(
+    groups: Sequence[Json], pods: Sequence[Json], *, options: Mapping[str, str] | None = None, **fields: Any
+) -> RunAnswer:
+    return passed(
+        {
+            "now": "2026-01-05T12:00:00Z",
+            "options": {"expander": "least-waste", **(options or {})},
+            "nodeGroups": list(groups),
+            "pods": list(pods),
+            **fields,
+        }
+    )
+
+
+def too_large(gang: str, wanted: int, possible: int) -> tuple[str, str]:
+    return "GangDoesNotFit", f"gang default/{gang}: {wanted} wanted, {possible} possible"
+
+
+def incomplete(gang: str, wanted: int, present: int) -> tuple[str, str]:
+    return "GangAwaitsPods", f"gang default/{gang}: {wanted} wanted, {present} exist and ask for a node"
+
+
+ON_NODE: Json = {"nodes": [a_node("n", "4")]}
+
+
+class World(NamedTuple):
+    name: str
+    groups: Sequence[Json]
+    pods: Sequence[Json]
+    bought: dict[str, int]
+    told: Sequence[tuple[str, str]] = ()
+    fields: Json = {}
+    options: Mapping[str, str] = {}
+
+
+G = a_small_group
+WORLDS = [
+    World("a group with room for all", [G("g", 8)], members("a", 8), {"g": 8}),
+    World("a group that is too small", [G("g", 5)], members("a", 8), {}, [too_large("a", 8, 5)]),
+    World("two groups that are large enough together", [G("g", 5), G("h", 3)], members("a", 8), {"g": 5, "h": 3}),
+    World(
+        "two groups that are too small together", [G("g", 5), G("h", 2)], members("a", 8), {}, [too_large("a", 8, 7)]
+    ),
+    World(
+        "a minimum below the number of pods, and room for the minimum alone",
+        [G("g", 5)],
+        members("a", 8),
+        {"g": 5},
+        (),
+        {"podGroups": [minimum("a", 5)]},
+    ),
+    World(
+        "a minimum below the number of pods, and less room",
+        [G("g", 4)],
+        members("a", 8),
+        {},
+        [too_large("a", 5, 4)],
+        {"podGroups": [minimum("a", 5)]},
+    ),
+    World(
+        "a minimum above the number of pods that exist",
+        [G("g", 9)],
+        members("a", 5),
+        {},
+        [incomplete("a", 8, 5)],
+        {"podGroups": [minimum("a", 8)]},
+    ),
+    World(
+        "policy basic: pods one by one",
+        [G("g", 5)],
+        members("a", 8),
+        {"g": 5},
+        (),
+        {"podGroups": [named("a", schedulingPolicy={"basic": {}})]},
+    ),
+    World("room on a node that exists", [G("g", 7)], members("a", 8), {"g": 7}, (), ON_NODE),
+    World(
+        "room on a node that exists, and too little besides",
+        [G("g", 6)],
+        members("a", 8),
+        {},
+        [too_large("a", 8, 7)],
+        ON_NODE,
+    ),
+    World(
+        "pods that run count",
+        [G("g", 1)],
+        [*members("a", 1, nodeName="n"), *members("a", 1, first=1)],
+        {"g": 1},
+        (),
+        {**ON_NODE, "podGroups": [minimum("a", 2)]},
+    ),
+    World(
+        "a gang that runs is complete: its further pods come one by one",
+        [G("g", 1)],
+        [*members("a", 1, cpu="2", nodeName="n"), *members("a", 1, cpu="2", first=1, nodeName="n"),
+         *members("a", 3, first=2)],
+        {"g": 1},
+        (),
+        {**ON_NODE, "podGroups": [minimum("a", 2)]},
+    ),
+    World(
+        "room for one gang of two",
+        [G("g", 5)],
+        [*members("a", 4), *members("b", 4)],
+        {"g": 4},
+        [too_large("b", 4, 1)],
+    ),
+    World(
+        "room for one gang of two: the one with the higher priority",
+        [G("g", 5)],
+        [*members("a", 4), *members("b", 4, priority=10)],
+        {"g": 4},
+        [too_large("a", 4, 1)],
+    ),
+    World(
+        "room for one gang of two: the one that fits",
+        [G("g", 5)],
+        [*members("a", 6), *members("b", 4)],
+        {"g": 4},
+        [too_large("a", 6, 5)],
+    ),
+    World("room for both gangs", [G("g", 9)], [*members("a", 4), *members("b", 4)], {"g": 8}),
+    World(
+        "a plain pod takes what a gang cannot use",
+        [G("g", 5)],
+        [*members("a", 8), *members("", 1)],
+        {"g": 1},
+        [too_large("a", 8, 5)],
+    ),
+    World(
+        "plain pods with a higher priority come first",
+        [G("g", 5)],
+        [*members("a", 4), *members("", 2, priority=10)],
+        {"g": 2},
+        [too_large("a", 4, 3)],
+    ),
+    World(
+        "plain pods of the same priority come after",
+        [G("g", 5)],
+        [*members("", 2), *members("a", 4)],
+        {"g": 5},
+        (),
+    ),
+    World(
+        "the cluster's limit on nodes",
+        [G("g", 8)],
+        members("a", 8),
+        {},
+        [too_large("a", 8, 6)],
+        {},
+        {"max-nodes-total": "6"},
+    ),
+    World(
+        "the cluster's limit on nodes leaves room for large nodes only",
+        [G("small", 8), G("large", 8, "16")],
+        members("a", 8),
+        {"large": 2},
+        (),
+        {},
+        {"max-nodes-total": "2"},
+    ),
+    World(
+        "the cluster's limit on nodes leaves room for a mixture that begins with the large",
+        [G("small", 8), G("large", 1, "16"), G("mid", 2, "8")],
+        members("a", 8),
+        {"large": 1, "mid": 2},
+        (),
+        {},
+        {"max-nodes-total": "3"},
+    ),
+    World(
+        "the cluster's limit on cores", [G("g", 8)], members("a", 8), {}, [too_large("a", 8, 4)], {},
+        {"cores-total": "0:16"},
+    ),
+    World(
+        "several pods on each node", [G("g", 3, "12")], members("a", 8), {"g": 3}
+    ),
+    World(
+        "pods of two kinds", [G("g", 1), G("h", 1, "8")], [*members("a", 1, "8"), *members("a", 1, "4", first=1)],
+        {"g": 1, "h": 1},
+    ),
+    World(
+        "one of two kinds fits nowhere", [G("g", 2)], [*members("a", 1, "8"), *members("a", 1, "4", first=1)],
+        {}, [too_large("a", 2, 1)],
+    ),
+    World(
+        "one group a pass, large enough", [G("g", 8), G("h", 8)], members("a", 8), {"g": 8}, (), {},
+        {"groups-per-pass": "one"},
+    ),
+    World(
+        "one group a pass, and none is large enough", [G("g", 5), G("h", 3)], members("a", 8), {},
+        [too_large("a", 8, 5)], {}, {"groups-per-pass": "one"},
+    ),
+    World(
+        "gangs that do not count", [G("g", 5)], members("a", 8), {"g": 5}, (), {},
+        {"gang-scheduling-enabled": "false"},
+    ),
+    World(
+        "Cluster Autoscaler's rules", [G("g", 5)], members("a", 8), {"g": 5}, (), {},
+        {"compatibility": "1.31"},
+    ),
+    World(
+        "pods too young to be helped", [G("g", 8)],
+        [*members("a", 6), *members("a", 2, first=6, meta={"creationTimestamp": "2026-01-05T11:59:59Z"})],
+        {}, [incomplete("a", 8, 6)], {}, {"new-pod-scale-up-delay": "30s"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
+def test_a_gang_gets_all_its_nodes_or_none(world: World) -> None:
+    run = a_pass(world.groups, world.pods, options=world.options, **world.fields)
+    bought, told = outcome(run)
+    assert bought == world.bought
+    assert {(reason, detail) for reason, detail in told if reason.startswith("Gang")} == set(world.told)
+
+
+MARKS: dict[str, Json] = {
+    "schedulingGroup": {"schedulingGroup": {"podGroupName": "a"}},
+    "workloadRef": {"workloadRef": {"name": "a", "podGroup": "workers"}},
+    "coscheduling": {"labels": {"scheduling.x-k8s.io/pod-group": "a"}},
+    "coscheduling's first label": {"labels": {"pod-group.scheduling.sigs.k8s.io": "a"}},
+    "Volcano": {"annotations": {"scheduling.k8s.io/group-name": "a"}},
+    "Kueue": {
+        "labels": {"kueue.x-k8s.io/pod-group-name": "a"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "8"},
+    },
+}
+
+
+@pytest.mark.parametrize("marks", MARKS.values(), ids=list(MARKS))
+def test_pods_of_every_scheduler_are_known_by_their_marks(marks: Json) -> None:
+    plain = members("", 8, **marks)
+    assert a_pass([a_small_group("g", 7)], plain).scale_ups == []
+    assert outcome(a_pass([a_small_group("g", 8)], plain)).bought == {"g": 8}
+
+
+def test_the_case() -> None:
+    document = yaml.safe_load(CASE.read_text())
+    run = passed(document)
+    assert outcome(run) == Outcome({}, {too_large("train", 8, 5)})
+    advice = run.reasons.held[0].advice
+    assert advice is not None
+    assert advice.fix == "Raise the maximum size of group gpu to 8."
+    document["nodeGroups"][0]["maxSize"] = 8
+    assert outcome(passed(document)) == Outcome({"gpu": 8}, set())
