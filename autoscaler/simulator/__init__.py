@@ -1,1 +1,1 @@
-"""Clusters and clouds to run the autoscaler on: in memory, on the system's clock or a virtual one."""
+"""Runs the autoscaler on clusters and clouds in memory, on the system's clock or a virtual one."""

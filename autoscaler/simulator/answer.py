@@ -1,7 +1,8 @@
 """The decisions of a scenario run, in the form that `plan -o json` prints.
 
 The fields up to `target_sizes` are the common format for comparing autoscalers: pods are `namespace/name`, lists are
-sorted, wording is informative. `reasons` is ours: the same facts typed, pods of one class together.
+sorted, and the wording is informative. `reasons` is our addition: the same facts with types, and the pods of a class
+together.
 """
 
 import msgspec
@@ -33,7 +34,7 @@ class SizeChange(AnswerPart, frozen=True, kw_only=True):
 
 
 class OptionForm(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """An option that the expander got."""
+    """An option that the expander received."""
 
     group: str
     node_count: int
@@ -49,19 +50,19 @@ class CloudDelete(AnswerPart, frozen=True, kw_only=True):
 
 
 class NotHelped(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """Messages by group, for one pod."""
+    """Messages about one pod, by group."""
 
     rejected: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
 
 
 class WaitingPods(AnswerPart, frozen=True, kw_only=True):
-    """Pods that did not take part, and why."""
+    """Pods that did not take part in the scale-up, and why."""
 
     reason: Waiting
     pods: list[str]
     owners: dict[str, int]
-    """How many of them each controller has; a pod without one stands for itself."""
+    """The number of these pods by controller; a pod without a controller has an entry of its own."""
 
 
 class HelpedPods(AnswerPart, frozen=True, kw_only=True):
@@ -79,11 +80,11 @@ class StuckPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     pods: list[str]
     rejected: dict[str, list[Rejection]]
     advice: Advice | None = None
-    """For the first pod."""
+    """Advice for the first pod."""
 
 
 class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """Pods that need a node and get none now: a `PodVerdict`, or the result of the scale-up."""
+    """Pods that need a node and get none now. The reason is a `PodVerdict`, or the result of the scale-up."""
 
     reason: str
     detail: str
@@ -91,7 +92,7 @@ class HeldPods(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     owners: dict[str, int]
     """As for `WaitingPods`."""
     advice: Advice | None = None
-    """For the first pod."""
+    """Advice for the first pod."""
 
 
 class StayingNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -121,7 +122,7 @@ class UnneededNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     since: str
     """RFC 3339."""
     time_left_s: float | None = None
-    """Seconds until it may be removed, if nothing changes; None if only budgets delay it."""
+    """Seconds until the autoscaler may remove the node, if nothing changes; None if only budgets delay the removal."""
     utilization: float | None = None
     pods_to_move: list[str] = []
 
@@ -131,7 +132,7 @@ class Cost(AnswerPart, frozen=True, kw_only=True):
 
     per_hour_before: float
     per_hour_after: float
-    """After the actions of the run have taken effect."""
+    """The cost after the actions of the run have taken effect."""
     unpriced_groups: list[str] = []
     """Groups without a price, which the cost excludes."""
 
@@ -149,7 +150,7 @@ class StatusForm(AnswerPart, frozen=True, kw_only=True):
 
 
 class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """A replacement in progress, or one that ended in the run. Prices are per hour, absent if unknown."""
+    """A replacement in progress, or one that ended in the run. Prices are per hour; unknown prices are absent."""
 
     nodes: list[str]
     trigger: ReplacementTrigger
@@ -171,7 +172,7 @@ class Reasons(AnswerPart, frozen=True, kw_only=True):
     skipped_groups: list[Skipped] = []
     unneeded: list[UnneededNode] = []
     other_deletes: list[CloudDelete] = []
-    """Machines whose deletion reached the cloud, without those of the nodes that the run removes."""
+    """Machines whose deletion reached the cloud, except those of nodes that the run removes."""
 
 
 class RunAnswer(AnswerPart, frozen=True, kw_only=True):
@@ -205,9 +206,9 @@ class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     replacements: list[ReplacementAnswer] = []
     target_sizes: dict[str, int] = {}
     expander_answers: list[ExpanderAnswer] = []
-    """What the gRPC expander answered, in the form of the scenario file."""
+    """Answers of the gRPC expander, in the form of the scenario file."""
     conditions_set: list[StatusForm] = []
-    """On ProvisioningRequests and CapacityBuffers, in the order of the pass."""
+    """Conditions of ProvisioningRequests and CapacityBuffers, in the order of the pass."""
     reasons: Reasons = Reasons()
     cost: Cost | None = None
     """None if no group has a price."""

@@ -39,7 +39,7 @@ from autoscaler.simulator.answer import (
 
 
 def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: Mapping[str, int]) -> RunAnswer:
-    """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes once they took effect."""
+    """Return the answer of one run. `calls` are the calls of its pass; `targets` are the sizes after them."""
     report = ended.report
     plan = report.scale_up.plan
     played = None if plan is None or not plan.rounds else plan.rounds[0]
@@ -102,7 +102,7 @@ def _replacement(replacement: Replacement) -> ReplacementAnswer:
 
 
 def deletes_in(calls: Iterable[CloudCall], but_for: Collection[str] = ()) -> list[CloudDelete]:
-    """Return the deletions among calls that took effect, without those of the nodes named."""
+    """Return the deletions among the calls that took effect, except those of the nodes in `but_for`."""
     deletes = [
         CloudDelete(group=call.group, id=node.provider_id)
         for call in calls
@@ -114,7 +114,7 @@ def deletes_in(calls: Iterable[CloudCall], but_for: Collection[str] = ()) -> lis
 
 
 def _result(report: PassReport) -> str:
-    """Return the result as Cluster Autoscaler's status has it: none where the pass ended before there was one."""
+    """Return the result as Cluster Autoscaler's status has it; none if the pass ended before it had one."""
     if report.scale_up.result is not None:
         return report.scale_up.result.value
     return "" if report.registry is None else ScaleUpResult.NOT_TRIED.value
@@ -195,7 +195,7 @@ def _reasons(ended: EndedPass) -> Reasons:
     owner_by_pod = {} if report.view is None else {pod.key: owner_of(pod.cls) for pod in report.view.pending}
 
     def owners(keys: Iterable[str]) -> dict[str, int]:
-        # Room that is kept free has pods of its own, which have no owner.
+        # Room that is kept free has pods of its own. They have no owner.
         return dict(sorted(Counter(owner_by_pod.get(key) or key for key in keys).items()))
 
     return Reasons(

@@ -16,12 +16,12 @@ from autoscaler.simulator.play import play
 from cloudprovider.nearest import nearest
 
 GIVEN = "as given"
-"""What the plan without further flags is called."""
+"""The name of the plan without additional flags."""
 _NEXT_FLAG = re.compile(r",(?=-{0,2}[a-z][a-z0-9_-]*=)")
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """Flags that one plan has beyond those of the others."""
+    """The flags of one plan that differ from the other plans."""
 
     name: str
     options: dict[str, str | list[str]]
@@ -37,14 +37,14 @@ class Compared(AnswerPart, frozen=True, kw_only=True):
 
 
 class Comparison(AnswerPart, frozen=True, kw_only=True):
-    """The plans of all variants, that of the configuration as given first."""
+    """The plans of all variants; the plan of the given configuration comes first."""
 
     name: str
     compared: list[Compared]
 
     @classmethod
     def of(cls, scenario: Scenario, variants: Sequence[Variant]) -> "Comparison":
-        """Plan a scenario once as given and once per variant; raises `ConfigError` naming the variant."""
+        """Plan a scenario once as given, and once per variant; raises `ConfigError` that names the variant."""
         compared = [Compared(variant=GIVEN, options={}, answer=play(scenario))]
         compared.extend(
             Compared(variant=variant.name, options=variant.options, answer=play(_varied(scenario, variant)))
@@ -54,7 +54,7 @@ class Comparison(AnswerPart, frozen=True, kw_only=True):
 
 
 def parse_variant(text: str) -> Variant:
-    """Read `flag=value,flag=value`; a value may hold commas. Raises `ConfigError`."""
+    """Read `flag=value,flag=value`; a value may contain commas. Raises `ConfigError`."""
     options: dict[str, str | list[str]] = {}
     problems = []
     for part in _NEXT_FLAG.split(text):

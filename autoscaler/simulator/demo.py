@@ -33,17 +33,17 @@ OPTIONS: Mapping[str, Any] = {
     "scale-down-delay-after-add": "10s",
     "unremovable-node-recheck-timeout": "10s",
 }
-"""Flags under which nodes come and go while somebody watches."""
+"""Flags that make nodes come and go while the user watches."""
 _SERVICE = "cluster-autoscaler"
 """Name under which the API server's proxy reaches the daemon."""
 _PATIENCE_S = 60.0
 
 
 class DemoProgress(msgspec.Struct, frozen=True, rename="camel"):
-    """How far the demo has come."""
+    """The progress of the demo."""
 
     settled: bool
-    """Whether the story has ended, and every pod runs, or has run to its end."""
+    """Whether the story has ended and every pod runs or has completed."""
     seconds: float
     nodes_bought: int
     pods_running: int
@@ -61,18 +61,18 @@ class _PodAdvice(msgspec.Struct, frozen=True):
 
 
 class _ExplainAnswer(msgspec.Struct, frozen=True):
-    """What is read of an answer of the daemon's `/api/v1/explain`."""
+    """The part of the daemon's answer to `/api/v1/explain` that the demo reads."""
 
     explanation: _PodAdvice | None = None
 
 
 class Demo:
-    """A context: inside it everything runs; leaving it stops everything in order."""
+    """A context manager: everything runs inside the block, and stops in order at its end."""
 
     def __init__(
         self, clock: Clock, flags: tuple[str, ...], *, address: str, api_port: int = 0, story: str = BASIC
     ) -> None:
-        """`flags` are Cluster Autoscaler's and win over the demo's own. Raises `ConfigError` for bad ones."""
+        """`flags` are Cluster Autoscaler's and override the demo's own. Raises `ConfigError` for invalid ones."""
         self._clock = clock
         self._name, self.story = story, STORIES[story]()
         self._storage = Storage(clock)
@@ -80,7 +80,7 @@ class Demo:
         self._folder = tempfile.TemporaryDirectory(prefix="autoscaler-demo-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
         self.log = Path(self._folder.name) / "log"
-        """For whoever writes the log."""
+        """Called with information for the log."""
         self._cloud = open_cloud(self.story.cloud, now=lambda: clock.now().wall)
         self._cluster = SandboxCluster(clock, self._cloud, storage=self._storage)
         self._options = {**OPTIONS, "address": address, "kubeconfig": str(self.kubeconfig)}
@@ -119,7 +119,7 @@ class Demo:
         self._stop_cluster()
 
     def _own_flags(self) -> list[str]:
-        """Return the demo's flags, with the story's configuration file written; raises `ConfigError`."""
+        """Return the demo's flags, and write the story's configuration file; raises `ConfigError`."""
         options = dict(self._options)
         if self.story.document:
             if "config" in parse_flags(self._flags).values:
@@ -142,15 +142,15 @@ class Demo:
 
     @property
     def api_url(self) -> str:
-        """Where kubectl finds the cluster."""
+        """The address at which kubectl finds the cluster."""
         return self._server.url
 
     def storyteller(self, say: Say, *, attended: bool) -> Storyteller:
-        """Return who tells the story of this demo; inside the context."""
+        """Return the storyteller of this demo; call it inside the context."""
         return Storyteller(self.story, self._cluster, self._cloud, self._advice, say, attended=attended)
 
     def look(self, teller: Storyteller) -> DemoProgress:
-        """Let the story go on, and return how far things are; raises what ended the daemon."""
+        """Advance the story, and return the progress; raises the error that ended the daemon."""
         if self._error is not None:
             raise self._error
         seconds = self._clock.now().mono - self._started_at.mono
@@ -169,7 +169,7 @@ class Demo:
         return "" if self._daemon is None else f"http://127.0.0.1:{self._daemon.port}"
 
     def _advice(self, pod: str) -> str | None:
-        """Ask the daemon over HTTP, as anybody would, for the change that would help a pod."""
+        """Ask the daemon over HTTP, as any client would, for the change that would help a pod."""
         where = f"{self._daemon_url()}/api/v1/explain"
         try:
             answer = urllib3.request("GET", where, fields={"pod": pod}, timeout=_PATIENCE_S, retries=False)
@@ -182,7 +182,7 @@ class Demo:
 
 
 def _foreign_options(config: Config, kubeconfig: str) -> Iterator[str]:
-    """Yield a line for each option that names a cloud or a cluster: the demo has its own, and acts on no other."""
+    """Yield a line for each option that names a cloud or a cluster. The demo has its own, and changes no other."""
     provider, kube = config.provider, config.kube
     if provider.cloud_provider != OPTIONS["cloud-provider"]:
         yield (

@@ -65,12 +65,12 @@ def _settled(_: Scene, now: Scene) -> bool:
 
 
 def _gave_back(group: str) -> Callable[[Scene, Scene], bool]:
-    """Whether the group has fewer machines than at first, and nothing is under way."""
+    """Return a condition: the group has fewer machines than at first, and nothing is in progress."""
     return lambda first, now: now.machines[group] < first.machines[group] and now.nodes_match and now.settled
 
 
 def _runs_on_more(group: str) -> Callable[[Scene, Scene], bool]:
-    """Whether the group has more machines than at first, and nothing is under way."""
+    """Return a condition: the group has more machines than at first, and nothing is in progress."""
     return lambda first, now: now.machines[group] > first.machines[group] and now.nodes_match and now.settled
 
 
@@ -93,7 +93,9 @@ def _basic() -> Story:
 
 def _spot() -> Story:
     def interrupt(cloud: StaticCloud) -> None:
-        for _ in range(2):  # the one that the cloud itself puts in its place, and the one that is bought next
+        for _ in range(
+            2
+        ):  # the machine with which the cloud replaces the lost one, and the machine that is bought next
             cloud.fail_next("spot", _NO_STOCK)
         for machine in cloud.machines():
             if machine.group == "spot":
@@ -194,4 +196,4 @@ STORIES: Mapping[str, Callable[[], Story]] = {
     "headroom": _headroom,
     "stuck": _stuck,
 }
-"""By what `--story` takes; `BASIC` is told without it."""
+"""The stories by the values of `--story`; without the option, the demo plays `BASIC`."""

@@ -1,4 +1,4 @@
-"""Estimates pod starts of a scenario: plays its passes with the daemon's own companion."""
+"""Estimates pod starts of a scenario: it plays the passes with the daemon's own companion."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,9 +20,9 @@ from autoscaler.simulator.play import SilentEvents, play_with
 def estimates(
     scenario: Scenario, boots: Mapping[str, Sequence[float]] | None = None, new: Sequence[Pod] = ()
 ) -> dict[str, Any]:
-    """Return the estimates of the last run, as `/api/v1/eta` shows them, and those of pods that do not exist.
+    """Return the estimates of the last run, as `/api/v1/eta` shows them, and those of hypothetical pods.
 
-    `boots` are boot times in seconds by node group; the defaults hold where there are none.
+    `boots` are boot times in seconds by node group; a group without any gets the defaults.
     """
     failures: list[str] = []
     boot_times = GivenBootTimes(boots or {}, scenario.now_s)

@@ -1,8 +1,9 @@
 """A `ports.Executor` in virtual time: its tasks run in a fixed order.
 
-Every work has a thread of its own, for a work may sleep anywhere in its calls, but only one thread runs at any
-moment: it passes the turn on when it sleeps or ends. Who is next follows from the time of waking, then from the order
-of asking. So the same program gives the same run, to the byte, and a day passes as fast as its work can be done.
+Every work has a thread of its own, because it may sleep at any depth of its calls. But only one thread runs at a time:
+it passes the turn on when it sleeps or ends. The next thread is the one with the earliest time to wake; of equal ones,
+the one that asked first. So the same program gives the same run, to the byte, and a day passes as fast as its work can
+be done.
 """
 
 import heapq
@@ -15,7 +16,7 @@ from autoscaler.clock import Instant, VirtualClock
 from autoscaler.ports import Work
 
 _MAX_TURN_S = 120.0
-"""Real seconds after which a work that holds the turn is taken for stuck on something outside the executor."""
+"""Real seconds after which a work with the turn counts as stuck on something outside the executor."""
 
 
 class _Thread:
@@ -45,22 +46,22 @@ class _Due(NamedTuple):
     mono: float
     serial: int
     work: Work | None
-    """What begins; None: `sleeper` goes on."""
+    """The work to begin; with None, `sleeper` continues."""
     sleeper: _Thread | None
     program: "ReplicaExecutor | None" = None
     on_driver: bool = False
-    """Runs on the driving thread itself."""
+    """Whether it runs on the driving thread itself."""
 
 
 class ReplicaExecutor:
-    """A `ports.Executor` for one of several programs that share a `VirtualExecutor`: it can be stopped alone."""
+    """A `ports.Executor` for one of several programs that share a `VirtualExecutor`. It can be stopped alone."""
 
     def __init__(self, executor: "VirtualExecutor") -> None:
         self._executor = executor
         self.stopping = False
 
     def submit(self, work: Work) -> None:
-        """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
+        """Run `work` at the present moment, after everything that is due by now; after `stop`, drop it."""
         self._executor.submit(work, self)
 
     def call_at(self, when: Instant, work: Work) -> None:
@@ -68,24 +69,24 @@ class ReplicaExecutor:
         self._executor.call_at(when, work, self)
 
     def run_all(self, works: Sequence[Work]) -> None:
-        """Run works in their order on the caller's thread."""
+        """Run works in order on the caller's thread."""
         self._executor.run_all(works)
 
     def sleep(self, seconds: float) -> bool:
-        """Let others run until this many seconds have passed; return False if the program is stopping."""
+        """Let other works run until this many seconds have passed; return False if the program is stopping."""
         return self._executor.sleep(seconds, self)
 
     def stop(self) -> None:
-        """Drop works that have not begun, wake every sleeper, and run what is left to its end; not from a work."""
+        """Drop works that have not begun, wake every sleeper, and run the rest to its end; no work may call this."""
         self.stopping = True
         self._executor.stop_program(self)
 
 
 class VirtualExecutor:
-    """An executor on a `VirtualClock`. One thread, the one that drives, calls `run_until`; works call the rest.
+    """An executor on a `VirtualClock`. One thread, the driving thread, calls `run_until`; works call the other methods.
 
-    When the driving thread itself sleeps, time passes and what is due by then runs. An exception that a work lets
-    escape is raised in the driving thread.
+    When the driving thread itself sleeps, time passes and everything due by then runs. An exception that escapes a work
+    is raised in the driving thread.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -99,7 +100,7 @@ class VirtualExecutor:
         self._error: BaseException | None = None
         self._stopping = False
         self.after_turn: Callable[[], None] = lambda: None
-        """Called on the driving thread whenever a turn has ended."""
+        """Called on the driving thread at the end of each turn."""
 
     def __enter__(self) -> "VirtualExecutor":
         return self
@@ -110,7 +111,7 @@ class VirtualExecutor:
         self.stop()
 
     def submit(self, work: Work, program: ReplicaExecutor | None = None) -> None:
-        """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
+        """Run `work` at the present moment, after everything that is due by now; after `stop`, drop it."""
         self._push(_Due(self._clock.now().mono, self._next_serial(), work, None, program))
 
     def call_at(self, when: Instant, work: Work, program: ReplicaExecutor | None = None) -> None:
@@ -118,16 +119,16 @@ class VirtualExecutor:
         self._push(_Due(max(when.mono, self._clock.now().mono), self._next_serial(), work, None, program))
 
     def call_on_driver(self, mono: float, work: Work) -> None:
-        """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
+        """Run `work` at that monotonic second on the driving thread itself; it must be cheap and must not sleep."""
         self._push(_Due(max(mono, self._clock.now().mono), self._next_serial(), work, None, on_driver=True))
 
     def run_all(self, works: Sequence[Work]) -> None:
-        """Run works in their order on the caller's thread: what takes no virtual time needs no turns."""
+        """Run works in order on the caller's thread; they need no turns, because they take no virtual time."""
         for work in works:
             work()
 
     def sleep(self, seconds: float, program: ReplicaExecutor | None = None) -> bool:
-        """Let others run until this many seconds have passed; return False if the executor is stopping."""
+        """Let other works run until this many seconds have passed; return False if the executor is stopping."""
         if program is not None and program.stopping:
             return False
         wake = self._clock.now().mono + max(0.0, seconds)
@@ -144,13 +145,13 @@ class VirtualExecutor:
 
     @property
     def next_due(self) -> float | None:
-        """Monotonic second at which the next work begins or goes on; None: nothing waits."""
+        """Monotonic second at which the next work begins or continues; None if no work waits."""
         return self._queue[0].mono if self._queue else None
 
     def run_until(self, mono: float) -> None:
-        """Run everything that is due up to that monotonic second, then let the clock stand there.
+        """Run everything that is due up to that monotonic second, then set the clock to it.
 
-        Where the clock is past it, what is due by now runs.
+        If the clock is past it, run everything that is due by now.
         """
         if self._running is not None:
             raise RuntimeError("a work cannot drive the executor that runs it")
@@ -167,7 +168,8 @@ class VirtualExecutor:
 
     def stop_program(self, program: ReplicaExecutor) -> None:
         """Drop a program's works that have not begun, and let its sleepers run to their end; for
-        `ReplicaExecutor.stop`."""
+        `ReplicaExecutor.stop`.
+        """
         if self._running is not None:
             raise RuntimeError("a work cannot end its own program")
         own_calls = sorted(due for due in self._queue if due.program is program)
@@ -178,7 +180,7 @@ class VirtualExecutor:
                 self._run_turn(due)
 
     def stop(self) -> None:
-        """Drop works that have not begun, wake every sleeper, and run what is left to its end."""
+        """Drop works that have not begun, wake every sleeper, and run the rest to its end."""
         self._stopping = True
         while self._queue:
             due = heapq.heappop(self._queue)

@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 
 _MOST_ADVISED = 500
-"""Classes of pods that get advice in one pass; in a cluster of 200 nodes, one takes about 5 ms."""
+"""Number of classes of pods that get advice in one pass; in a cluster of 200 nodes, one takes about 5 ms."""
 
 
 class SilentEvents:
-    """A `ports.EventSink` that drops events: the answer has the reasons."""
+    """A `ports.EventSink` that drops events, because the answer has the reasons."""
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Drop one event."""
 
 
 def play(scenario: Scenario) -> PlanAnswer:
-    """Return what the autoscaler decides in each run. The same scenario gives the same answer, timings aside.
+    """Return what the autoscaler decides in each run. The same scenario gives the same answer, except for timings.
 
-    Raises `ConfigError` where the options do not suit the scenario's cloud.
+    Raises `ConfigError` if the options do not suit the scenario's cloud.
     """
     return _play(ScenarioWorld(scenario), lambda run, ended: None)
 
 
 def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) -> PlanAnswer:
-    """Play as `play` does; `look` is shown each pass when it has ended, before anything else happens."""
+    """Play as `play` does. `look` gets each finished pass before anything else happens."""
     return _play(ScenarioWorld(scenario), look)
 
 
 def play_and_advise(scenario: Scenario) -> PlanAnswer:
-    """Play as `play` does, and say what each pass means for the cluster, and what would help pods that are stuck."""
-    from autoscaler.explain.advisor import PodAdvisor  # with all remedies, which a plan alone can spare
+    """Play as `play` does. The answer also says what each pass means, and what would help stuck pods."""
+    from autoscaler.explain.advisor import PodAdvisor  # imports all remedies, which a plan alone does not need
 
     world = ScenarioWorld(scenario)
     headlines: list[Headline | None] = []
@@ -72,11 +72,11 @@ def play_and_advise(scenario: Scenario) -> PlanAnswer:
 
 
 def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run: int | None = None) -> PlanExplanation:
-    """Return why one run (None: the last) did what it did about each target; the same bytes every time.
+    """Return why one run (None: the last) decided as it did about each target; the result is the same bytes every time.
 
-    Raises `ConfigError` where there is no such run or target, or the options do not suit the scenario's cloud.
+    Raises `ConfigError` if the run or target does not exist, or if the options do not suit the scenario's cloud.
     """
-    from autoscaler.explain.explain import explain  # with all remedies, which a plan alone can spare
+    from autoscaler.explain.explain import explain  # imports all remedies, which a plan alone does not need
 
     wanted = scenario.runs - 1 if run is None else run
     if not 0 <= wanted < scenario.runs:
@@ -93,7 +93,7 @@ def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run
 
 
 def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:
-    """Play a scenario with companions, which see every pass as the daemon's do."""
+    """Play a scenario with companions, which see every pass as in the daemon."""
     return _play(ScenarioWorld(scenario), lambda run, ended: None, companions)
 
 
@@ -103,7 +103,7 @@ def _play(
     companions: Companions | None = None,
     advise: Advise = no_advice,
 ) -> PlanAnswer:
-    """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
+    """Play every run; `look` gets each finished pass before anything else happens."""
     scenario = world.scenario
     answers: list[RunAnswer] = []
     remote = RecordedAnswers(scenario.answers)
@@ -136,7 +136,7 @@ def _play(
 
 
 def _origin(world: ScenarioWorld) -> PassOrigin | None:
-    """Return what a recorded pass began with; None for a file that is no recording."""
+    """Return the state with which a recorded pass began; None for a file that is no recording."""
     scenario = world.scenario
     if scenario.memory is None:
         return None
@@ -168,6 +168,6 @@ def _environment(
 
 
 def _work_until(executor: VirtualExecutor, world: ScenarioWorld, wall_s: float) -> None:
-    """Let removals go on until a moment of the scenario."""
+    """Let removals continue until a moment of the scenario."""
     now = world.clock.now()
     executor.run_until(now.mono + max(0.0, wall_s - now.wall))

@@ -9,7 +9,7 @@ from autoscaler.snapshot.template import Template
 
 
 class RecordedAnswers:
-    """A `scaleup.grpc_expander.RemoteExpander`. An answer is given once, in its run, to a question about its groups."""
+    """A `scaleup.grpc_expander.RemoteExpander`. It gives each answer once, in its run and about its groups."""
 
     def __init__(self, answers: Sequence[Answered]) -> None:
         self._left = list(answers)
@@ -20,7 +20,7 @@ class RecordedAnswers:
         self._run = run
 
     def ask(self, options: Sequence[Option], templates: Mapping[str, Template]) -> ExpanderAnswer:
-        """Return the next answer to this question; an answer with `error` where none is left."""
+        """Return the next answer to this question; an answer with `error` if none is left."""
         asked = tuple(option.group.id for option in options)
         for recorded in self._left:
             if recorded.run == self._run and set(recorded.answer.asked) == set(asked):

@@ -24,42 +24,42 @@ _SERVING_LEASE_S = 15.0
 
 
 class PassListener(RemovalListener, Protocol):
-    """Hears of passes and of what happens beside them; `observe.publish.Publisher` is one."""
+    """Receives passes and the events between them; `observe.publish.Publisher` is one."""
 
     def pass_started(self, now: Instant) -> None:
-        """Hear that a pass begins."""
+        """Receive the beginning of a pass."""
         ...
 
     def pass_ended(self, report: PassReport) -> None:
-        """Hear what a pass saw, decided and did."""
+        """Receive what a pass saw, decided and did."""
         ...
 
 
 class SilentPassListener(SilentRemovalListener):
-    """A `PassListener` that does not listen."""
+    """A `PassListener` that does nothing."""
 
     def pass_started(self, now: Instant) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def pass_ended(self, report: PassReport) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 class SkewedClock:
-    """The clock of one machine: its wall clock may be wrong, its monotonic one is not."""
+    """The clock of one machine. Its wall clock may be wrong; its monotonic clock is right."""
 
     def __init__(self, clock: Clock) -> None:
         self.offset_s = 0.0
         self._clock = clock
 
     def now(self) -> Instant:
-        """Return the present moment as this machine has it."""
+        """Return the present moment on this machine."""
         true = self._clock.now()
         return Instant(true.wall + self.offset_s, true.mono)
 
 
 class ReplicaLease:
-    """The `ports.Leadership` of a replica whose renewals succeed until the lease is `lost`."""
+    """The `ports.Leadership` of a replica that renews its lease successfully until the lease is `lost`."""
 
     lost = False
 
@@ -69,7 +69,7 @@ class ReplicaLease:
 
 
 class ReplicaContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What replicas are put into: it stays when one of them ends."""
+    """The surroundings of replicas, which continue to exist when a replica ends."""
 
     config: Config
     storage: Storage
@@ -81,15 +81,15 @@ class ReplicaContext(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Metrics
     listener: PassListener
     companions: tuple[Companion, ...] = ()
-    """Of every replica, beside those that are configured."""
+    """Companions of every replica, in addition to the configured ones."""
     seed: int = 0
-    """Of random choices, where the configuration has none."""
+    """Seed of random choices if the configuration has none."""
     tick_s: float = 0.0
-    """Seconds between ticks of companions, where that is more than they ask for."""
+    """Minimum seconds between ticks of companions."""
 
 
 class Replica:
-    """The real loop with a feed, a client, events and removals of its own, from its start to `stop`."""
+    """The real loop with its own feed, client, events and removals, from its start to `stop`."""
 
     def __init__(self, context: ReplicaContext) -> None:
         config, self.clock = context.config, context.clock
@@ -121,11 +121,11 @@ class Replica:
 
     @property
     def due(self) -> float:
-        """Monotonic second of the next pass, as things are."""
+        """Monotonic second of the next pass, as far as known now."""
         return self.clock.now().mono if self._ended is None else self._trigger.due(self._ended)
 
     def run_pass(self) -> PassReport:
-        """Run one pass now. What it raises is a bug."""
+        """Run one pass now. An exception from it is a bug."""
         began = self.clock.now()
         self._trigger.begins()
         self._listener.pass_started(began)
@@ -142,7 +142,7 @@ class Replica:
         self.stop()
 
     def stop(self) -> None:
-        """End everything this process does, in the middle of it if need be; nothing is cleaned up."""
+        """End all work of this process, even in the middle; nothing is cleaned up."""
         self._timers.stop()
         self.feed.stop()
         self.executor.stop()

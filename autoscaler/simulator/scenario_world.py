@@ -1,7 +1,7 @@
 """The simulated cluster and cloud of a scenario file, in memory, advanced from run to run.
 
-The cloud only raises targets: no node appears unless the file's changes add it. A deletion takes effect in the cloud
-at once, while the node and the pods on it are there until the next run begins.
+The cloud only raises targets: no node appears unless the file's changes add it. A deletion takes effect in the cloud at
+once, while the node and its pods remain until the next run begins.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,18 +20,18 @@ from cloudprovider.interface import NodeRef
 from cloudprovider.static.cloud import open_cloud
 
 FINISH_S = 120.0
-"""How long after the last run what it started may still take effect."""
+"""Seconds after the last run in which its actions may still take effect."""
 
 
 class ScenarioWorld:
-    """Plays one scenario once. The loop sees `observe`, `cloud`, `writes` and `clock`."""
+    """Plays one scenario once. The loop uses `observe`, `cloud`, `writes` and `clock`."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         memory = scenario.memory
         self.clock = VirtualClock(scenario.now_s) if memory is None else VirtualClock(memory.now.wall, memory.now.mono)
         self._simulated = open_cloud(scenario.cloud, now=lambda: self.clock.now().wall)
-        # A recording is of some other cloud, and rules may go by which it was.
+        # A recording comes from a different cloud, and rules may depend on its name.
         self.cloud = recorded(self._simulated, None if memory is None else scenario.config.provider.cloud_provider)
         self._builder = ClusterBuilder(scenario.config.pods.expendable_pods_priority_cutoff)
         self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
@@ -39,7 +39,7 @@ class ScenarioWorld:
         self._calls_seen = 0
         self._first_calls: list[int] = []
         self.silence_s: Mapping[str, float] = {}
-        """Of a recorded pass: how long nothing had been heard of a kind."""
+        """For a recorded pass: seconds without news about a kind, by its path."""
         self._add_nodes(scenario.nodes)
         for pod in scenario.pods:
             self.cluster.put_pod(pod)
@@ -48,10 +48,10 @@ class ScenarioWorld:
             put_objects(self.writes, *objects.values())
 
     def begin_run(self, run: int) -> None:
-        """Move on to a run: its time comes, deleted nodes vanish, the file's changes happen.
+        """Begin a run: the clock moves to its time, deleted nodes disappear, and the file's changes happen.
 
-        Runs begin in order, none is left out. Whoever has work waiting for the clock does it up to
-        `scenario.run_at_s(run)` first; where that took longer, the run is late.
+        Runs begin in order, and none is left out. Do any work that waits for the clock up to `scenario.run_at_s(run)`
+        first; if that takes longer, the run is late.
         """
         self._move_to(self.scenario.run_at_s(run))
         self._remove_deleted_nodes()
@@ -60,7 +60,7 @@ class ScenarioWorld:
             self._apply(change)
 
     def finish(self) -> None:
-        """Let the time pass that the last run's deletions may take, and take the deleted nodes away."""
+        """Let the time pass that the deletions of the last run may take, and remove the deleted nodes."""
         self._move_to(self.scenario.run_at_s(self.scenario.runs - 1) + FINISH_S)
         self._remove_deleted_nodes()
 
@@ -71,12 +71,12 @@ class ScenarioWorld:
         return replace(view, silence_s=self.silence_s)
 
     def calls_of(self, run: int) -> Sequence[CloudCall]:
-        """Return what was asked of the cloud from the beginning of a run until that of the next, oldest first."""
+        """Return the calls to the cloud between the beginning of a run and that of the next one, oldest first."""
         next_run = self._first_calls[run + 1] if run + 1 < len(self._first_calls) else None
         return self.cloud.calls[self._first_calls[run] : next_run]
 
     def target_sizes(self) -> dict[str, int]:
-        """Return every group's target size as of now."""
+        """Return the present target size of every group."""
         return {group.id: group.target_size() for group in self.cloud.groups()}
 
     def _move_to(self, wall_s: float) -> None:
@@ -89,7 +89,7 @@ class ScenarioWorld:
         self.cluster.remove_nodes(ref.name for ref in deleted if self._is_same_machine(ref))
 
     def _is_same_machine(self, ref: NodeRef) -> bool:
-        """Whether a node is still the one that was deleted, not a new one of its name."""
+        """Whether a node is still the deleted one, and not a new node with the same name."""
         node = self.cluster.nodes.get(ref.name)
         return node is not None and node.provider_id == ref.provider_id
 

@@ -1,4 +1,4 @@
-"""Tells a story in a sandbox cluster: acts follow each other, and what happens in between is told in lines of text."""
+"""Tells a story in a sandbox cluster: one act follows the other, and lines of text report what happens in between."""
 
 import textwrap
 from collections import Counter
@@ -18,15 +18,15 @@ NOT_TRIGGERED = "NotTriggerScaleUp"
 """Reason of the event on a pod that no node group helps."""
 _WIDTH = 80
 _MARGIN = 8
-"""Columns of the elapsed seconds, with what separates them from the text."""
+"""Width of the column of elapsed seconds, including the gap before the text."""
 
 Say = Callable[[str], object]
 Explain = Callable[[str], str | None]
-"""Returns what the autoscaler advises for a pending pod (`namespace/name`); None while it has no advice."""
+"""Returns the autoscaler's advice for a pending pod (`namespace/name`); None while there is none."""
 
 
 class Command(msgspec.Struct, frozen=True):
-    """Something to type, and the same for the demo to do by itself."""
+    """A command for the user to type, and the same action for the demo."""
 
     text: str
     do: Callable[[Storage], object]
@@ -36,7 +36,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster and its cloud at one moment."""
 
     unschedulable: int
-    """Pods that the scheduler found no room for."""
+    """Pods for which the scheduler found no room."""
     pending: int
     running: int
     machines: Mapping[str, int]
@@ -47,11 +47,11 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     ready_pods: Mapping[str, int]
     """Ready pods of each Deployment, by name."""
     settled: bool
-    """Whether every pod of every workload runs, or has run to its end."""
+    """Whether every pod of every workload runs or has completed."""
 
     @property
     def nodes_match(self) -> bool:
-        """Whether there are as many ready nodes as machines are wanted."""
+        """Whether the number of ready nodes equals the number of wanted machines."""
         return len(self.ready_nodes) == sum(self.machines.values())
 
 
@@ -59,34 +59,34 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a story."""
 
     says: str
-    """`{took}` stands for the seconds that the act before took."""
+    """`{took}` becomes the number of seconds that the previous act took."""
     does: Callable[[StaticCloud], object] | None = None
-    """What happens to the cloud at its beginning."""
+    """The action on the cloud at the beginning of the act."""
     explains: Sequence[str] = ()
-    """Apps whose pending pods are explained before it may end."""
+    """The act ends only after the pending pods of these apps are explained."""
     commands: Sequence[Command] = ()
-    """What the user is asked to do; if nobody watches, the demo does it."""
+    """Commands for the user; without a user, the demo runs them."""
     until: Callable[[Scene, Scene], bool]
-    """Whether it has ended, from the scene at its beginning and the one now."""
+    """Whether the act has ended, given the scene at its beginning and the present one."""
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True):
-    """A cloud, a workload, and what becomes of them."""
+    """A story: a cloud, a workload, and acts."""
 
     help: str
     cloud: CloudSpec
     objects: Sequence[JsonObject]
     acts: Sequence[Act]
     more: Sequence[str] = ()
-    """Commands that are worth a try at the end."""
+    """Commands that the user may try at the end."""
     document: str = ""
-    """A configuration file."""
+    """The text of a configuration file."""
 
 
 class Storyteller:
-    """Follows one story. `look` is called again and again, and says what is new.
+    """Follows one story. Call `look` again and again; it reports what is new.
 
-    With `attended`, the acts that ask the user for something wait for the user.
+    With `attended`, acts that ask the user to type something wait for the user.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Storyteller:
         self.nodes_removed = 0
 
     def look(self, elapsed_s: float) -> None:
-        """Tell what has changed, and go on to the next act where one has ended."""
+        """Report what has changed, and begin the next act if one has ended."""
         before, self.scene = self.scene, scene_of(self._cluster, self._cloud)
         self.nodes_bought += len(self.scene.ready_nodes - before.ready_nodes)
         self.nodes_removed += len(before.ready_nodes - self.scene.ready_nodes)
@@ -140,7 +140,7 @@ class Storyteller:
                 command.do(self._cluster.storage)
 
     def _advise(self, elapsed_s: float) -> None:
-        """Show the advice for the pods that wait for it, once an event has said that they are stuck."""
+        """Show the advice for the act's pods after an event has said that they are stuck."""
         for app in tuple(self._unexplained):
             pod = next(filter(self._is_stuck, self._cluster.storage.list("pods", label_selector=f"app={app}")), None)
             key = "" if pod is None else f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -149,12 +149,12 @@ class Storyteller:
                 self._tell(elapsed_s, f"autoscaler explain pod/{key}: {advice}")
 
     def _is_stuck(self, pod: JsonObject) -> bool:
-        """Whether the autoscaler has said that it cannot help the pod."""
+        """Whether an event says that the autoscaler cannot help the pod."""
         selector = f"involvedObject.uid={pod['metadata']['uid']},reason={NOT_TRIGGERED}"
         return bool(self._cluster.storage.list("events", field_selector=selector))
 
     def _tell(self, elapsed_s: float, text: str) -> None:
-        """Say a line, unless the last one said the same."""
+        """Print a line unless it equals the last one."""
         if text == self._last:
             return
         self._last = text
@@ -163,12 +163,12 @@ class Storyteller:
 
 
 def shown(commands: Iterable[str]) -> str:
-    """Return commands to copy, apart from the lines around them."""
+    """Return commands to copy, set apart from the lines around them."""
     return "\n" + "".join(textwrap.indent(command, "  ") + "\n" for command in commands)
 
 
 def changes(before: Scene, now: Scene) -> Iterator[str]:
-    """Yield what is worth telling of the way from one scene to the next."""
+    """Yield the notable changes between two scenes."""
     if now.unschedulable > before.unschedulable:
         yield f"{counted(now.unschedulable, 'pod')} without room"
     bought = Counter(now.machines) - Counter(before.machines)
@@ -193,7 +193,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def scene_of(cluster: SandboxCluster, cloud: StaticCloud) -> Scene:
-    """Return what there is to see now."""
+    """Return the present scene."""
     storage, counts = cluster.storage, cluster.counts()
     nodes, waiting = storage.list("nodes"), storage.list("pods", field_selector="spec.nodeName=")
     return Scene(

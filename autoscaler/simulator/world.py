@@ -40,25 +40,25 @@ _TICK_S = 0.5
 _MAX_REPORTS = 240
 
 Action = Callable[[], None]
-"""Something done to a world at some moment."""
+"""An action on a world at some moment."""
 
 
 class Attached(msgspec.Struct, frozen=True):
-    """What a world hands to its replicas."""
+    """What a world passes to its replicas."""
 
     listener: PassListener = SilentPassListener()
-    """It is called for every pass."""
+    """The listener receives every pass."""
     companions: tuple[Companion, ...] = ()
     tick_s: float = 0.0
-    """Companions tick no more often than this, so that weeks pass quickly."""
+    """Minimum seconds between ticks of companions, so that weeks pass quickly."""
 
 
 class World:
-    """Drives everything from one thread. Close it, or use it as a context.
+    """Drives everything from one thread. Close it, or use it as a context manager.
 
     `cloud` is the simulated cloud: boot delays, prices, stock-outs and failing calls are in its specification, and
-    `fail_next` and `remove_machine` act on it at once. `api.faults` makes the API server fail for the autoscaler
-    alone; the actors of the cluster go on.
+    `fail_next` and `remove_machine` act on it at once. `api.faults` makes the API server fail for the autoscaler only;
+    the actors of the cluster continue.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class World:
         self.cluster = SandboxCluster(self.clock, self.cloud, storage=self.storage, timing=timing)
         self.api = LocalApi(self.storage, self.clock)
         self.reports: deque[PassReport] = deque(maxlen=_MAX_REPORTS)
-        """The latest passes, newest last; a listener hears of all."""
+        """The latest passes, newest last; a listener receives all of them."""
         self.passes = 0
         self._announced = 0
         self._executor = VirtualExecutor(self.clock)
@@ -88,7 +88,7 @@ class World:
         self._machine_clock = SkewedClock(self.clock)
         self._events = CollectedEvents(self._machine_clock)
         self.metrics = make_metrics(config)
-        """What companions and events count; a listener may fill in the rest."""
+        """The metrics of companions and events; a listener may set the others."""
         self._replica_context = ReplicaContext(
             config=config,
             storage=self.storage,
@@ -127,12 +127,12 @@ class World:
 
     @property
     def calls(self) -> list[CloudCall]:
-        """Every change that was asked of the cloud, oldest first."""
+        """Every call that asked the cloud for a change, oldest first."""
         return self._provider.calls
 
     @property
     def events(self) -> tuple[RecentEvent, ...]:
-        """Every event that the autoscaler reported, oldest first; what reached the cluster is in the storage."""
+        """Every event from the autoscaler, oldest first; the storage has those that reached the cluster."""
         return self._events.all
 
     @property
@@ -145,15 +145,15 @@ class World:
         self._executor.call_on_driver(self.clock.now().mono + after_s, action)
 
     def run_for(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Let this much time pass."""
         end = self.clock.now().mono + seconds
         while self._run_next(end):
             pass
 
     def run_until(self, condition: Callable[[], bool], *, timeout_s: float = 3600.0) -> bool:
-        """Let time pass until the condition holds; False if it did not within `timeout_s`.
+        """Let time pass until the condition holds; return False if it does not within `timeout_s`.
 
-        It is asked whenever something has happened, so it should be quick.
+        The condition is checked after every action, so it should be quick.
         """
         end = self.clock.now().mono + timeout_s
         while not condition():
@@ -162,24 +162,24 @@ class World:
         return True
 
     def apply(self, *objects: JsonObject) -> None:
-        """Create or change objects, as `kubectl apply --server-side`; raises ApiError."""
+        """Create or change objects, as `kubectl apply --server-side`; raises `ApiError`."""
         self.cluster.apply(objects)
         self._schedule_next()
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None) -> None:
-        """Delete an object; raises ApiError."""
+        """Delete an object; raises `ApiError`."""
         self.storage.delete(resource, name, namespace=namespace)
         self._schedule_next()
 
     def scale(self, name: str, replicas: int, *, namespace: str = "default", resource: str = "deployments") -> None:
-        """Set the replicas of a workload; raises ApiError."""
+        """Set the replicas of a workload; raises `ApiError`."""
         self.storage.scale(resource, name, replicas, namespace=namespace)
         self._schedule_next()
 
     def announce(self, target: str, amount: int, length_s: float) -> None:
-        """Announce work to the reservations of the replica that leads, as its listener would take it in.
+        """Announce work to the reservations of the leading replica, as a request to its listener would.
 
-        Nothing happens where nobody leads or reservations are not configured.
+        Nothing happens if no replica leads or reservations are not configured.
         """
         reservations = None if self.replica is None else self.replica.companion_set.reservations
         if reservations is not None:
@@ -195,7 +195,7 @@ class World:
             )
 
     def disconnect_api(self, for_s: float) -> None:
-        """Cut the autoscaler off the API server: calls fail, watches are silent, and then catch up."""
+        """Disconnect the autoscaler from the API server: calls fail, and watches are silent and catch up later."""
         self.api.faults.down()
         self.at(for_s, self.api.faults.up)
 
@@ -206,22 +206,22 @@ class World:
 
     @property
     def clock_offset_s(self) -> float:
-        """How far the wall clock of the autoscaler's machine is ahead."""
+        """Seconds by which the wall clock of the autoscaler's machine is ahead."""
         return self._machine_clock.offset_s
 
     def jump_clock(self, seconds: float) -> None:
-        """Put the wall clock of the autoscaler's machine forward, or back; nothing else notices."""
+        """Set the wall clock of the autoscaler's machine forward or back; nothing else is affected."""
         self._machine_clock.offset_s += seconds
 
     def restart(self, after_s: float = 0.0, *, gracefully: bool = False) -> None:
-        """Kill or stop the autoscaler's process, and start another one this many seconds later."""
+        """Kill or stop the autoscaler's process, and start another one after this many seconds."""
         if gracefully and self.replica is not None:
             self.replica.leave()
         self._stop_replica()
         self.at(after_s, self._start_replica)
 
     def lose_leadership(self, for_s: float) -> None:
-        """Take the lease from the replica, which ends as the daemon does then; another leads after `for_s`."""
+        """Take the lease from the replica, which then ends as the daemon does; another replica leads after `for_s`."""
         if self.replica is not None:
             self.replica.lease.lost = True
         self.restart(for_s)
@@ -236,7 +236,7 @@ class World:
         self.replica = Replica(self._replica_context)
 
     def _run_next(self, end: float) -> bool:
-        """Run the next thing that is due by `end`; False when nothing is, and the clock stands at `end`."""
+        """Run the next thing that is due by `end`; return False if nothing is due and the clock is at `end`."""
         now = self.clock.now().mono
         due = math.inf if self.replica is None else max(now, self.replica.due)
         event = self._executor.next_due
@@ -261,7 +261,7 @@ class World:
         self._schedule_next()
 
     def _schedule_next(self) -> None:
-        """Let the watches bring what was just written, and see to it that the cluster takes its next step in time."""
+        """Deliver recent writes to the watches, and schedule the next step of the cluster."""
         if self.replica is not None:
             self.replica.feed.set_connected(not self.api.faults.is_down)
         if self.replica is not None and not self.api.faults.is_down:
@@ -272,7 +272,7 @@ class World:
         self._step.set_alarm(max(self.cluster.due(), self._last_step + _TICK_S))
 
     def _step_cluster(self) -> None:
-        """Let the cluster take a step, unless what was to be done is done."""
+        """Let the cluster take a step, unless it has already done so."""
         now = self.clock.now().mono
         if self.cluster.due() <= now:
             self._last_step = now
@@ -280,7 +280,7 @@ class World:
 
 
 class _Alarm:
-    """Work that is planned for one moment at a time; an earlier plan takes the place of a later one."""
+    """Work that is planned for one moment at a time; an earlier plan replaces a later one."""
 
     def __init__(self, executor: VirtualExecutor, work: Action) -> None:
         self._executor = executor
@@ -288,7 +288,7 @@ class _Alarm:
         self._due = math.inf
 
     def set_alarm(self, mono: float) -> None:
-        """Do the work at that monotonic second, or sooner where that is planned."""
+        """Do the work at that monotonic second, or earlier if it is already planned earlier."""
         if mono < self._due:
             self._due = mono
             self._executor.call_on_driver(mono, lambda: self._fire(mono))

@@ -1,8 +1,8 @@
 """The simulation file: a cloud, changing workloads, faults, and assertions about the outcome.
 
-JSON or YAML, camelCase keys, unknown keys are errors. Times into the simulation and lengths of time are Go durations
-(`90s`, `36h`); times of day are `HH:MM` in the file's time zone. Node groups, prices and options are written as in a
-scenario file, `settings` as a configuration file.
+JSON or YAML, camelCase keys, unknown keys are errors. Times into the simulation and durations are Go durations (`90s`,
+`36h`); times of day are `HH:MM` in the file's time zone. Node groups, prices and options have the form of a scenario
+file, and `settings` has the form of a configuration file.
 """
 
 import re
@@ -33,12 +33,12 @@ from cloudprovider.structure import Strict
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _BOOT = BootDelay(60.0, 60.0)
-"""For groups that do not say how long their machines take."""
+"""Boot time of groups that do not set one."""
 _MAX_S = 366 * 86400.0
 
 
 class DailyStep(Strict, frozen=True, kw_only=True):
-    """A number of replicas from some time of the day on."""
+    """A number of replicas from a time of day on."""
 
     time: str
     replicas: int
@@ -47,7 +47,7 @@ class DailyStep(Strict, frozen=True, kw_only=True):
 
 
 class ReplicaStep(Strict, frozen=True, kw_only=True):
-    """A number of replicas from some moment on."""
+    """A number of replicas from a moment of the simulation on."""
 
     at: str
     replicas: int
@@ -61,7 +61,7 @@ class Wave(Strict, frozen=True, kw_only=True):
     peak: str = "14:00"
     every: str = "10m"
     noise: float = 0.0
-    """Share by which each number is off, evenly drawn."""
+    """Maximum share by which each number deviates, uniformly distributed."""
 
 
 class Workload(Strict, frozen=True, kw_only=True):
@@ -74,44 +74,44 @@ class Workload(Strict, frozen=True, kw_only=True):
     spec: dict[str, Any] = {}
     """Further fields of the pods' spec."""
     annotations: dict[str, str] = {}
-    """Of the pods."""
+    """Annotations of the pods."""
     min_available: int | str | None = None
-    """Makes a PodDisruptionBudget."""
+    """Creates a PodDisruptionBudget."""
     daily: list[DailyStep] = []
     steps: list[ReplicaStep] = []
     wave: Wave | None = None
 
 
 class AnnouncedWork(Strict, frozen=True, kw_only=True):
-    """Work that is announced to reservations before it comes."""
+    """Work that is announced to reservations before it begins."""
 
     target: str
-    """Of `reservations.targets` in the settings, or in a configuration that is compared."""
+    """A name in `reservations.targets` of the settings, or of a configuration to compare."""
     ahead: str = "3m"
-    """So long before."""
+    """Time between announcement and beginning."""
     lasts: str = "10m"
-    """How long the room is kept."""
+    """How long the room is reserved."""
 
 
 class JobStream(Strict, frozen=True, kw_only=True):
-    """Jobs that come again and again."""
+    """Jobs that are created again and again."""
 
     name: str
     namespace: str = "default"
     requests: dict[str, str] = {}
     at: str = ""
-    """When the first one comes; empty: with the start, if there is `every`."""
+    """Time of the first one. If empty, the first one of `every` comes at the start."""
     every: str = ""
-    """Time between two of them; empty: one comes at `at`."""
+    """Time between two of them; if empty, only the one at `at`."""
     cron: str = ""
-    """Five fields, in the file's time zone, instead of `at` and `every`."""
+    """A cron expression of five fields, in the file's time zone, instead of `at` and `every`."""
     pods: int = 1
     runs_for: str = "5m"
     days: str = "mon-sun"
     between: str = ""
-    """Times of day, such as `08:00-18:00`; empty: always."""
+    """Times of day, such as `08:00-18:00`; if empty, always."""
     jitter: str = "0s"
-    """Each comes up to so much later, evenly drawn."""
+    """Maximum delay of each one, uniformly distributed."""
     announced: AnnouncedWork | None = None
     """None if the work is not announced."""
     spec: dict[str, Any] = {}
@@ -126,28 +126,28 @@ class Interruption(Strict, frozen=True, kw_only=True):
 
 
 class ScheduledEvent(Strict, frozen=True, kw_only=True):
-    """Something that happens, once or again and again."""
+    """An event that happens once or again and again."""
 
     at: str
     every: str = ""
     api_down: str = ""
-    """The autoscaler cannot reach the API server for so long."""
+    """How long the autoscaler cannot reach the API server."""
     leader_lost: str = ""
-    """The replica loses its lease; another one leads after so long."""
+    """The replica loses its lease; another replica leads after this time."""
     restart: str = ""
-    """The process is killed and back after so long."""
+    """The process is killed; it starts again after this time."""
     clock_jump: str = ""
-    """The wall clock of the autoscaler's machine jumps by so much; `-` goes before a jump back."""
+    """How far the wall clock of the autoscaler's machine jumps; `-` means back."""
     interruption: Interruption | None = None
     apply: list[dict[str, Any]] = []
     """Objects to create or change."""
 
 
 class Expectation(Strict, frozen=True, kw_only=True):
-    """What a figure of the summary has to be."""
+    """The expected value of a figure of the summary."""
 
     that: str
-    """Where the figure stands, such as `pendingSeconds.p99`."""
+    """The path of the figure, such as `pendingSeconds.p99`."""
     at_most: float | None = None
     at_least: float | None = None
 
@@ -156,7 +156,7 @@ class SimulationFile(Strict, frozen=True, kw_only=True):
     """The whole file."""
 
     name: str | None = None
-    """None: the file's name without its ending."""
+    """None means the name of the file without its ending."""
     description: str = ""
     start: str = "2026-01-05T00:00:00Z"
     duration: str = "24h"
@@ -189,7 +189,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSpec
 
     def config(self, documents: Mapping[str, str] = {}) -> Config:  # never changed
-        """Return the configuration: the file's options and settings, then the texts of configuration files by name.
+        """Return the configuration: the file's options and settings, then the texts of configuration files, by name.
 
         Raises `ConfigError` with every problem.
         """
@@ -198,7 +198,7 @@ class Simulation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load(path: str) -> Simulation:
-    """Read a simulation file; raises `ConfigError` with a line `FILE: path: problem` for everything that is wrong."""
+    """Read a simulation file; raises `ConfigError` with a line `FILE: path: problem` for each problem."""
     file = decode_strict(read_bytes(path), path, SimulationFile)
     checks = _Checks()
     zone = checks.zone("timeZone", file.time_zone)
@@ -231,7 +231,7 @@ def load(path: str) -> Simulation:
 
 
 def days_in(text: str) -> frozenset[int]:
-    """Return the days of the week, Monday first, that `mon-fri` or `sat,sun` name; raises `ValueError`."""
+    """Return the days of the week, Monday first, in `mon-fri` or `sat,sun`; raises `ValueError`."""
     days: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().lower().partition("-")
@@ -251,7 +251,7 @@ def minute_of(text: str) -> int:
 
 
 def minutes_of(text: str) -> tuple[int, int]:
-    """Return first and last minute of `HH:MM-HH:MM`, the whole day for an empty text; raises `ValueError`."""
+    """Return first and last minute of `HH:MM-HH:MM`; the whole day for an empty text. Raises `ValueError`."""
     if not text:
         return 0, 24 * 60
     first, _, last = text.partition("-")
@@ -259,7 +259,7 @@ def minutes_of(text: str) -> tuple[int, int]:
 
 
 def seconds_of(text: str) -> float:
-    """Return a Go duration in seconds, a negative one too; raises `ValueError`."""
+    """Return a Go duration in seconds; it may be negative. Raises `ValueError`."""
     try:
         return parse_duration_s(text)
     except ValueError as error:
@@ -280,7 +280,7 @@ def _length_s(text: str) -> float:
 
 
 class _Checks:
-    """Collects what is wrong; what cannot be read is replaced, so that the rest can be looked at too."""
+    """Collects problems. It replaces unreadable values, so that the rest can be checked too."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []

@@ -33,7 +33,7 @@ class _MeasuredPod(msgspec.Struct):
 
 
 class MeasuringListener(SilentPassListener):
-    """Hears of passes and evictions."""
+    """Receives passes and evictions."""
 
     def __init__(self) -> None:
         self.passes = 0
@@ -46,12 +46,12 @@ class MeasuringListener(SilentPassListener):
         self.failed += report.end is PassEnd.FAILED
 
     def pod_evicted(self, succeeded: bool) -> None:
-        """Count an eviction that took place."""
+        """Count a completed eviction."""
         self.evicted += succeeded
 
 
 class Meter:
-    """Follows one world from its start. `sample` is to be called at equal intervals of `interval_s` seconds."""
+    """Follows one world from its start. Call `sample` at equal intervals of `interval_s` seconds."""
 
     def __init__(self, world: World, listener: MeasuringListener, windows: WindowMeter, interval_s: float) -> None:
         self._world = world
@@ -71,7 +71,7 @@ class Meter:
         self._stop = world.storage.listen("pods", self._pod_changed)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._stop()
         self._feed.stop()
 
@@ -96,7 +96,7 @@ class Meter:
             del self._pods[pod.uid]
 
     def _price_list(self) -> dict[str, float]:
-        """Return the price per hour of a machine of each group, where that is known."""
+        """Return the known prices of machines per hour, by group."""
         cloud = self._world.cloud
         if not isinstance(cloud, Pricing):
             return {}
@@ -132,19 +132,19 @@ class Meter:
         )
 
     def _capacity(self) -> tuple[int, int]:
-        """Return the allocatable CPU of ready nodes in thousandths, and how many are ready."""
+        """Return the allocatable CPU of ready nodes in thousandths, and the number of ready nodes."""
         self._feed.sync()
         ready = [node for node in self._nodes.snapshot().values() if readiness(node).ready]
         return sum(node.allocatable.get(quantity.CPU, 0) for node in ready), len(ready)
 
     def timeline(self) -> list[Point]:
-        """Return the measurements, thinned out; the last one is among them."""
+        """Return the measurements, thinned out, including the last one."""
         step = max(1, len(self._points) // _MAX_POINTS)
         return self._points[::-step][::-1]
 
     @property
     def waits(self) -> list[float]:
-        """How long each pod that runs, or has run, waited for it, in seconds."""
+        """How long each started pod waited, in seconds."""
         return [seconds for waits in self._waits_by_workload.values() for seconds in waits]
 
     def summary(self) -> Summary:

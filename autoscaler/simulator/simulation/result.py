@@ -15,7 +15,7 @@ class ResultPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Distribution(ResultPart, frozen=True, kw_only=True):
-    """How some numbers are spread; all 0 where there are none."""
+    """The distribution of some numbers; all 0 without numbers."""
 
     count: int = 0
     mean: float = 0.0
@@ -26,17 +26,17 @@ class Distribution(ResultPart, frozen=True, kw_only=True):
 
 
 class WindowFigures(ResultPart, frozen=True, kw_only=True):
-    """What windows of headroom pools and reservation targets asked for, in pods, and what of it was Ready in time.
+    """How many pods the windows of headroom pools and reservation targets asked for, and how many were Ready in time.
 
-    Windows that began before five boots were known, or too soon after for any lead time, are counted apart.
+    Windows that began before five boots were known, or too soon afterwards for any lead time, are counted separately.
     """
 
     began: int = 0
     asked: int = 0
     ready_at_start: int = 0
-    """Pause pods that ran, and pods of targets that ran or had room on ready nodes, when the window began."""
+    """When the window began: running pause pods, and pods of targets that ran or had room on ready nodes."""
     share: float = 1.0
-    """Of what was asked for; 1 where nothing was."""
+    """Share of the requested pods; 1 if none were requested."""
     while_learning: int = 0
     asked_while_learning: int = 0
     ready_while_learning: int = 0
@@ -59,13 +59,13 @@ class Summary(ResultPart, frozen=True, kw_only=True):
     nodes_at_end: int
     node_hours: float
     cost: float | None
-    """None where nobody knows prices."""
+    """None if no prices are known."""
     mean_cpu_requested_share: float
-    """Of the allocatable CPU of nodes, pods of workloads and Jobs alone."""
+    """Share of the nodes' allocatable CPU that pods of workloads and Jobs request."""
     passes: int
     failed_passes: int
     events: dict[str, int]
-    """Warnings that the autoscaler reported, by reason."""
+    """Number of warnings from the autoscaler, by reason."""
 
 
 class Point(ResultPart, frozen=True, kw_only=True):
@@ -81,12 +81,12 @@ class Point(ResultPart, frozen=True, kw_only=True):
 
 
 class Assertion(ResultPart, frozen=True, kw_only=True, omit_defaults=True):
-    """What was expected, and what it came to."""
+    """An assertion of the file, and its outcome."""
 
     that: str
     holds: bool
     value: float | None = None
-    """None: the summary has no such figure."""
+    """None if the summary has no such figure."""
     at_most: float | None = None
     at_least: float | None = None
 
@@ -97,23 +97,23 @@ class SimulationResult(ResultPart, frozen=True, kw_only=True):
     scenario: str
     seed: int
     configuration: str
-    """Name of the configuration file; empty where the simulation's own options are all."""
+    """Name of the configuration file; empty if only the simulation's own options apply."""
     summary: Summary
     assertions: list[Assertion]
     waits: dict[str, int]
-    """How many pods waited how long until they ran."""
+    """Number of pods by how long they waited."""
     timeline: list[Point]
     warnings: list[str] = []
-    """What the file asked for and could not happen, by the place in the file."""
+    """Actions of the file that were impossible, each with its place in the file."""
 
     @property
     def holds(self) -> bool:
-        """Whether every expectation was met."""
+        """Whether every assertion holds."""
         return all(assertion.holds for assertion in self.assertions)
 
 
 def spread(values: Sequence[float]) -> Distribution:
-    """Return how values are spread; percentiles are values that occur, the next higher one."""
+    """Return the distribution of values; a percentile is the next higher value that occurs."""
     if not values:
         return Distribution()
     ordered = sorted(values)
@@ -143,14 +143,14 @@ _WAITS = (
 
 
 def wait_histogram(waits: Sequence[float]) -> dict[str, int]:
-    """Return how many pods waited up to 5 s, from there up to 30 s, and so on."""
+    """Return how many pods waited up to 5 s, from 5 s to 30 s, and so on."""
     limits = [limit for limit, _ in _WAITS]
     counts = Counter(bisect.bisect_left(limits, seconds) for seconds in waits)
     return {name: counts[number] for number, (_, name) in enumerate(_WAITS)}
 
 
 def assertion_of(expected: Expectation, summary: Summary) -> Assertion:
-    """Return whether the summary is as expected."""
+    """Return whether the summary satisfies the assertion."""
     value_at: object = msgspec.to_builtins(summary)
     for key in expected.that.split("."):
         value_at = value_at.get(key) if isinstance(value_at, dict) else None

@@ -24,7 +24,7 @@ from cloudprovider.duration import parse_duration_s, show_duration
 from cloudprovider.interface import State
 
 SimulationProgress = Callable[[int, int], None]
-"""Hears how many measurements of how many are done."""
+"""Called with the number of measurements so far, and their total."""
 _TIMING = Timing(pull_s=5.0, start_s=1.0, register_s=5.0, ready_s=10.0)
 
 
@@ -38,7 +38,7 @@ def simulate(
 ) -> SimulationResult:
     """Play a simulation under a configuration. The same arguments give the same result, to the byte.
 
-    `seed` stands for the file's own. Raises `ConfigError` where the configuration does not suit the cloud.
+    `seed` overrides the file's own. Raises `ConfigError` if the configuration does not suit the cloud.
     """
     effective_seed = simulation.file.seed if seed is None else seed
     cloud = msgspec.structs.replace(simulation.cloud, seed=effective_seed)
@@ -85,7 +85,7 @@ def _nothing_to_interrupt(place: str, times_s: Sequence[float]) -> str:
 
 
 def _schedule(simulation: Simulation, world: World, seed: int, without_machines: dict[str, list[float]]) -> None:
-    """Put down what is to happen; interruptions that find nothing go into `without_machines`, by their place."""
+    """Schedule the actions of the file; `without_machines` collects places of interruptions without a machine."""
     for workload in simulation.file.workloads:
         for resize in resizes_of(simulation, workload, seed):
             if resize.at_s > 0:
@@ -143,7 +143,7 @@ def _trigger(world: World, event: ScheduledEvent) -> None:
 
 
 def _interrupt(world: World, wanted: Interruption, without_machines: dict[str, list[float]], place: str) -> None:
-    """Take machines back, the oldest first; the group's target stays, as a cloud's does."""
+    """Take back machines, oldest first. The group's target stays, as in a real cloud."""
     mine = [
         machine
         for machine in world.cloud.machines()

@@ -26,7 +26,7 @@ FIGURES: tuple[tuple[str, Figure], ...] = (
     ("CPU requested, mean", lambda summary: f"{100 * summary.mean_cpu_requested_share:.1f} %"),
     ("failed passes", lambda summary: summary.failed_passes),
 )
-"""What is shown of a summary, in order."""
+"""The figures of a summary, in the order of the report."""
 
 
 def figure_text(value: float | int | str | None) -> str:
@@ -39,7 +39,7 @@ def figure_text(value: float | int | str | None) -> str:
 
 
 def bounds(assertion: Assertion) -> str:
-    """Return what a figure is expected to be."""
+    """Return the expected value in words."""
     parts = [f"at least {assertion.at_least:g}"] if assertion.at_least is not None else []
     parts += [f"at most {assertion.at_most:g}"] if assertion.at_most is not None else []
     return " and ".join(parts)

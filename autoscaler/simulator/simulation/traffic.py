@@ -1,4 +1,4 @@
-"""Workloads of a simulation: their objects, and every change of them, computed in advance."""
+"""Computes in advance the workloads of a simulation: their objects, and all of their changes."""
 
 import math
 import random
@@ -23,10 +23,10 @@ from autoscaler.simulator.simulation.file import (
 from cloudprovider.duration import parse_duration_s
 
 WORKLOAD = "simulation.autoscaler/workload"
-"""Label of pods that are measured: the workload they belong to."""
+"""Label of measured pods; its value is the workload."""
 _DAY_S = 86400.0
 _CLEAN_UP_AFTER_S = 600.0
-"""How long a Job stays after its pods should have ended."""
+"""Seconds that a Job remains after its pods should have ended."""
 
 
 class WorkloadResize(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class WorkloadResize(msgspec.Struct, frozen=True):
 
 
 class JobRun(msgspec.Struct, frozen=True):
-    """A Job comes, and is cleaned up later; seconds into the simulation."""
+    """A Job is created, and deleted later. Times are seconds into the simulation."""
 
     at_s: float
     until_s: float
@@ -47,7 +47,7 @@ class JobRun(msgspec.Struct, frozen=True):
 
 
 def objects_of(simulation: Simulation) -> Iterator[JsonObject]:
-    """Yield what exists from the start: namespaces, workloads, budgets, then the file's own objects."""
+    """Yield the objects that exist from the start: namespaces, workloads, budgets, then the file's own objects."""
     file = simulation.file
     namespaces = {workload.namespace for workload in file.workloads} | {stream.namespace for stream in file.jobs}
     for name in sorted(namespaces - {"default", "kube-system"}):
@@ -85,7 +85,7 @@ def _budget(workload: Workload) -> JsonObject:
 
 
 def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterator[WorkloadResize]:
-    """Yield the changes of one workload in the order of time; one at or before 0 is its size at the start."""
+    """Yield the changes of one workload in order of time; one at or before 0 sets the size at the start."""
     sizes = [(parse_duration_s(step.at), step.replicas) for step in workload.steps]
     for daily in workload.daily:
         days, minute = days_in(daily.days), minute_of(daily.time)
@@ -101,7 +101,7 @@ def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterato
 
 
 def _times_of_day(simulation: Simulation, days: frozenset[int], minute: int) -> Iterator[float]:
-    """Yield when, in seconds into the simulation, a time of the day comes on such days; none before the start."""
+    """Yield the seconds into the simulation at which a time of day occurs on such days; none before the start."""
     for midnight in _midnights(simulation):
         moment = midnight.replace(hour=minute // 60, minute=minute % 60)
         at_s = moment.timestamp() - simulation.start_s
@@ -130,7 +130,7 @@ def _wave_sizes(simulation: Simulation, wave: Wave, rng: random.Random) -> Itera
 
 
 def job_runs_of(simulation: Simulation, stream: JobStream, seed: int) -> Iterator[JobRun]:
-    """Yield the Jobs of one stream in the order in which they are due, jitter aside."""
+    """Yield the Jobs of one stream in the order in which they are due, without jitter."""
     rng = random.Random(f"{seed}/{stream.namespace}/{stream.name}")
     jitter_s, runs_s = parse_duration_s(stream.jitter), parse_duration_s(stream.runs_for)
     days, (first, last) = days_in(stream.days), minutes_of(stream.between)
@@ -143,7 +143,7 @@ def job_runs_of(simulation: Simulation, stream: JobStream, seed: int) -> Iterato
 
 
 def _due(simulation: Simulation, stream: JobStream) -> Iterator[float]:
-    """Yield when Jobs of a stream are due, in seconds into the simulation, days and times of the day aside."""
+    """Yield when Jobs of a stream are due, in seconds into the simulation, on any day and at any time of day."""
     if stream.cron:
         yield from _cron_moments(simulation, stream.cron)
         return
@@ -164,14 +164,14 @@ def _cron_moments(simulation: Simulation, text: str) -> Iterator[float]:
 
 
 def never_due(simulation: Simulation, seed: int) -> Iterator[str]:
-    """Yield a line for each stream that creates no Job, because the simulation then differs from the intention."""
+    """Yield a line for each stream that creates no Job, because that is probably a mistake in the file."""
     for index, stream in enumerate(simulation.file.jobs):
         if next(job_runs_of(simulation, stream, seed), None) is None:
             yield f"jobs[{index}].{_why_never(simulation, stream)}"
 
 
 def too_late(simulation: Simulation) -> Iterator[str]:
-    """Yield a line for each step and each event that comes after the end."""
+    """Yield a line for each step and each event after the end of the simulation."""
     times = [
         (f"workloads[{index}].steps[{number}].at", step.at)
         for index, workload in enumerate(simulation.file.workloads)
@@ -190,7 +190,7 @@ def _after_the_end(simulation: Simulation) -> str:
 
 
 def _why_never(simulation: Simulation, stream: JobStream) -> str:
-    """Say which field keeps every Job of a stream away, and what to write instead."""
+    """Return the field that prevents every Job of a stream, and the correction."""
     due = list(_due(simulation, stream))
     if stream.at and due[0] > simulation.duration_s:
         return f"at: {stream.at} is {_after_the_end(simulation)}"

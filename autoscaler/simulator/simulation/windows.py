@@ -1,8 +1,8 @@
 """Measures how much of a window's capacity is Ready when the window begins.
 
-A window begins where a policy of a headroom pool, or a scheduled override of a reservation target, raises what is
-wanted. Pause pods have to run, on ready nodes; the floor of a target is Ready where its pods run, or would find room on
-ready nodes. What is found is found before anything else happens at that moment.
+A window begins when a policy of a headroom pool, or a scheduled override of a reservation target, raises the wanted
+number of pods. Pause pods count if they run on ready nodes. The floor of a target counts if its pods run, or would find
+room on ready nodes. The measurement comes before anything else at that moment.
 """
 
 import math
@@ -32,19 +32,19 @@ _MINUTE_S = 60.0
 
 
 class WindowStart(msgspec.Struct, frozen=True):
-    """A window begins, at a time in Unix seconds."""
+    """The beginning of a window, in Unix seconds."""
 
     wall: float
     owner: HeadroomPool | ReservationTarget
 
     @property
     def lead(self) -> str:
-        """Key of its lead time."""
+        """The key of its lead time."""
         return f"{'headroom' if isinstance(self.owner, HeadroomPool) else 'reservations'}/{self.owner.name}"
 
 
 def window_starts(config: Config, start_s: float, duration_s: float) -> Iterator[WindowStart]:
-    """Yield the windows that begin within a simulation, but not with it; `start_s` are Unix seconds."""
+    """Yield the windows that begin during a simulation, after its start; `start_s` are Unix seconds."""
     for pool in () if config.headroom is None else config.headroom.pools:
         before = policy_at(pool, start_s)
         for minute in range(int(start_s // _MINUTE_S) + 1, int((start_s + duration_s) // _MINUTE_S) + 1):
@@ -75,7 +75,7 @@ class _Tally(msgspec.Struct):
 
 
 class WindowMeter:
-    """Looks at a world whenever a window begins."""
+    """Measures a world whenever a window begins."""
 
     def __init__(self, world: World, config: Config, start_s: float, duration_s: float) -> None:
         self._world = world
@@ -89,7 +89,7 @@ class WindowMeter:
             world.at(start.wall - start_s, partial(self._measure, start))
 
     def check_lead_times(self) -> None:
-        """Record the lead times that are known by now."""
+        """Record the lead times that are known now."""
         replica = self._world.replica
         if replica is None or not self._unlearned:
             return
@@ -100,7 +100,7 @@ class WindowMeter:
 
     @property
     def figures(self) -> WindowFigures:
-        """What was found so far."""
+        """The figures so far."""
         measured, learning = self._measured, self._while_learning
         return WindowFigures(
             began=measured.began,
@@ -150,7 +150,7 @@ class WindowMeter:
         return placed
 
     def _cluster(self) -> ClusterView:
-        """Return the cluster with its ready nodes alone, and the pods on these."""
+        """Return the cluster with only its ready nodes and the pods on them."""
         storage = self._world.storage
         decode_node, decode_pod = node_decoder(), PodInterner().decoder()
         nodes = [decode_node.one(obj) for obj in storage.list("nodes")]
