@@ -1,1 +1,1 @@
-"""What people and machines see of the autoscaler: metrics, logs, events, status, web pages."""
+"""Shows people and machines the state of the autoscaler: metrics, logs, events, status, web pages."""

@@ -17,7 +17,7 @@ from cloudprovider.duration import show_duration
 from cloudprovider.interface import ErrorClass, InstanceError
 
 NODES_TOTAL_REACHED = "max total nodes in cluster reached"
-"""Why nothing is tried for a pod when the cluster may not have more nodes."""
+"""For a pod that gets no help because the cluster may not have more nodes."""
 
 NO_NODES = "Cluster has no nodes."
 NO_READY_NODES = "Cluster has no ready nodes."
@@ -141,10 +141,10 @@ def of_buffer(count: int) -> str:
 
 
 def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
-    """Why nothing could be done for a pod: how many groups had which reason against it.
+    """Return why nothing could be done for a pod: the number of groups per reason.
 
-    Like the scheduler, which stops there, a group counts with the first filter that rejects the pod, and with
-    everything which that filter says.
+    The scheduler stops at the first filter that rejects a pod. So a group counts with that filter, and with everything
+    that the filter says.
     """
     reasons: Counter[str] = Counter()
     for rejections in plan.rejected.get(cls, {}).values():
@@ -156,7 +156,7 @@ def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
 
 
 def replacement(replaced: Replacement) -> str:
-    """Return how far a replacement has come, with what it saves where prices are known."""
+    """Return the progress of a replacement, and its saving if prices are known."""
     nodes = ", ".join(replaced.nodes)
     text = f"Replacement of node {nodes} ({replaced.trigger}): {replaced.stage}"
     if replaced.hold is not None:
@@ -190,12 +190,12 @@ def removed(removal: Removal) -> str:
 
 
 def removal_aborted(removal: Removal, message: str) -> str:
-    """When a removal that had begun was given up."""
+    """When a removal in progress was aborted."""
     return f"failed to {'drain and delete node' if removal.drained else 'delete empty node'}: {message}"
 
 
 def not_evicted(error: str) -> str:
-    """On pods that have to go and could not be evicted in time."""
+    """On pods that must be evicted and could not be evicted in time."""
     return f"failed to delete pod for ScaleDown: {error}"
 
 

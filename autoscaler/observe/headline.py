@@ -1,4 +1,4 @@
-"""Says in a few sentences how a cluster fares: what needs a person first, then what is on its way."""
+"""Summarises the state of a cluster in a few sentences: first what needs a person, then what is in progress."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -88,7 +88,9 @@ def pod_statuses(report: PassReport, etas: Mapping[str, float] | None = None) ->
 
 
 def workload_of(cls: PodClass) -> str | None:
-    """Return kind and name of what a person knows the pods of a class by; None for pods without a controller."""
+    """Return kind and name of the workload by which people know the pods of a class; None for pods without a
+    controller.
+    """
     if cls.owner is None:
         return None
     kind, name, template = cls.owner.kind, cls.owner.name, cls.labels.get(_TEMPLATE_HASH)
@@ -104,9 +106,9 @@ def _state(outcome: PodOutcome, advice: Advice | None) -> PodState:
 
 
 def pod_outcomes(report: PassReport) -> Iterator[tuple[Pod, PodOutcome]]:
-    """Yield each pod of the view without a node and what became of it, in the view's order.
+    """Yield each pod of the view without a node, with its outcome, in the view's order.
 
-    Pods of one class that no group helps share their outcome.
+    Pods of a class share their outcome if no group helps them.
     """
     view, plan = report.view, report.scale_up.plan
     if view is None:

@@ -23,7 +23,7 @@ from cloudprovider.interface import InstanceError
 
 
 class PassEnd(StrEnum):
-    """Where a pass ended."""
+    """The step at which a pass ended."""
 
     COMPLETE = "Complete"
     EMPTY_CLUSTER = "EmptyCluster"
@@ -34,23 +34,23 @@ class PassEnd(StrEnum):
 
 
 class RemovedInstances(msgspec.Struct, frozen=True):
-    """Machines without a node whose deletion was asked for; `error` says why it failed."""
+    """Machines without a node that the pass asked the cloud to delete; `error` says why the deletion failed."""
 
     removal: InstanceRemoval
     error: InstanceError | None = None
 
 
 class Repairs(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass put right in the cloud before it decided anything."""
+    """Corrections that a pass made in the cloud before it decided anything."""
 
     corrections: tuple[Resized, ...] = ()
-    """Targets lowered because the machines never came."""
+    """Targets that the pass lowered because their machines never arrived."""
     unregistered_removed: tuple[RemovedInstances, ...] = ()
     failed_removed: tuple[RemovedInstances, ...] = ()
 
     @property
     def removed(self) -> tuple[RemovedInstances, ...]:
-        """All machines whose deletion was asked for."""
+        """All machines that the pass asked the cloud to delete."""
         return (*self.unregistered_removed, *self.failed_removed)
 
 
@@ -58,46 +58,46 @@ class PendingPods(msgspec.Struct, frozen=True, kw_only=True):
     """Pending pods, by whether they need a node."""
 
     unschedulable: tuple[Pod, ...] = ()
-    """Those that fit no node, those too young to be helped included, and the pods of requests to be served."""
+    """Pods that fit no node, including pods that are too young for help, and the pods of requests to serve."""
     waiting: Mapping[str, Waiting] = {}
-    """Why pods took no part in the scale-up, by key."""
+    """Why pods took no part in the scale-up, by key of the pod."""
     awaiting: Mapping[str, str] = {}
-    """The group whose upcoming node a pod fits on, by key of the pod."""
+    """The group whose upcoming node fits a pod, by key of the pod."""
     too_new_until: float | None = None
-    """Wall second at which the first pods that were too new for a scale-up no longer are; None: no pod was."""
+    """Wall second at which the first pod that is too new for a scale-up becomes old enough; None if there is none."""
 
 
 class ScaleUpReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the scale-up."""
+    """The outcome of the scale-up."""
 
     result: ScaleUpResult | None = None
-    """None: the pass ended before the cluster was understood."""
+    """None if the pass ended before it knew the state of the cluster."""
     plan: ScaleUpPlan | None = None
-    """None: nothing was planned."""
+    """None if nothing was planned."""
     error: str = ""
-    """What failed, even where other groups made up for it."""
+    """The errors, even if other groups grew instead."""
 
 
 class ReplacementReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes that are replaced, and those that should be."""
+    """Nodes that are being replaced, and nodes that should be."""
 
     all: tuple[Replacement, ...] = ()
-    """Those in progress, then those that ended in this pass."""
+    """Replacements in progress, then those that ended in this pass."""
     held: Mapping[str, ReplacementBackoff] = {}
-    """Why nodes that should be replaced wait, by name."""
+    """Why nodes that should be replaced wait, by name of the node."""
 
 
 class ScaleDownReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes may go, and which do."""
+    """Which nodes are removable, and which the pass removes."""
 
     result: ScaleDownResult | None = None
-    """None: the pass ended before scale-down."""
+    """None if the pass ended before scale-down."""
     unneeded: tuple[Removal, ...] = ()
-    """Nodes that could go, all together; as of the last pass that looked."""
+    """Nodes that can be removed together, as of the last pass that looked."""
     unremovable: Mapping[str, UnremovableNode] = {}
-    """Why other nodes stay, by name; as of then."""
+    """Why the other nodes stay, by name, as of the last pass that looked."""
     deletions: NodesToDelete = NodesToDelete()
-    """What this pass did about those that were due."""
+    """What this pass did about the nodes that were due."""
 
     @property
     def begun(self) -> tuple[Removal, ...]:
@@ -106,56 +106,56 @@ class ScaleDownReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PassReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass. What a pass that ended early never reached is empty."""
+    """One pass. Steps that the pass did not reach have empty results."""
 
     now: Instant
     end: PassEnd = PassEnd.COMPLETE
     error: str = ""
     error_type: ErrorType | None = None
     view: ClusterView | None = None
-    """None: the cluster could not be observed."""
+    """None if the cluster could not be observed."""
     silent_s: Mapping[str, float] = {}
-    """Kinds that the API server has said nothing about for longer than the limit, by path, and since when."""
+    """Kinds about which the API server has been silent for longer than the limit, by path, and since when."""
     registry: Registry | None = None
-    """As it was when the pass ended; None: the cluster could not be observed, or is empty."""
+    """The state at the end of the pass; None if the cluster could not be observed, or is empty."""
     templates: Mapping[str, Template] = {}
     device_pools: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
-    """How many devices each complete pool of a new node of a group has, by driver."""
+    """The number of devices in each complete pool of a new node of a group, by driver."""
     shortfalls: tuple[Shortfall, ...] = ()
-    """Groups whose nodes turned out to offer less than the template they were bought by."""
+    """Groups whose nodes offer less than the template by which they were bought."""
     repairs: Repairs = Repairs()
     pods: PendingPods = PendingPods()
     scale_up: ScaleUpReport = ScaleUpReport()
     increases: tuple[Resized, ...] = ()
-    """What became of each increase that was tried, in order: for pods, replacements and minimum sizes."""
+    """The result of each attempt to grow a group, in order: for pods, replacements and minimum sizes."""
     replacements: ReplacementReport = ReplacementReport()
     scale_down: ScaleDownReport = ScaleDownReport()
     status_changes: tuple[StatusChange, ...] = ()
-    """Statuses written for ProvisioningRequests and CapacityBuffers, in order; a write that failed is tried again."""
+    """Statuses written for ProvisioningRequests and CapacityBuffers, in order. The next pass repeats a failed write."""
     requests_served: int = 0
-    """ProvisioningRequests that this pass looked for capacity for."""
+    """ProvisioningRequests for which this pass looked for capacity."""
     advice: Mapping[PodClass, Advice] = {}
-    """Cause and fix for pods that are stuck, as far as they are known."""
+    """Cause and fix for stuck pods, as far as they are known."""
     timings: Mapping[str, float] = {}
     """Seconds by phase; for reports only."""
 
     @property
     def refused(self) -> frozenset[str]:
-        """Ids of the groups that were to grow and have not, for an error."""
+        """Ids of the groups that failed to grow because of an error."""
         return refused(self.increases)
 
     @property
     def acted(self) -> bool:
-        """Whether more machines come than before, some go, or a request had its turn so that the next may have its own.
+        """Whether the pass added or removed machines, or served a request, so that the next pass should follow soon.
 
-        A resize that failed is no reason to look again at once.
+        A failed resize is no reason for an early pass.
         """
         grew = any(increase.after > increase.before for increase in self.increases)
         return grew or self.requests_served > 0 or bool(self.scale_down.begun)
 
 
 def refused(increases: Iterable[Resized]) -> frozenset[str]:
-    """Return the ids of the groups that were to grow and have not, for an error."""
+    """Return the ids of the groups that failed to grow because of an error."""
     done = tuple(increases)
     failed = {increase.group for increase in done if increase.error is not None}
     return frozenset(failed - {increase.group for increase in done if increase.after > increase.before})

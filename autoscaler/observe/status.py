@@ -1,6 +1,6 @@
 """The published status of one pass: an immutable value for web pages, the API and the status ConfigMap.
 
-Times end in `_at` and are Unix seconds; durations end in `_s`. What is not known is None.
+Times end in `_at` and are Unix seconds; durations end in `_s`. Unknown values are None.
 """
 
 import threading
@@ -14,7 +14,7 @@ from autoscaler.reasons import ScaleUpResult
 
 
 class AutoscalerState(StrEnum):
-    """Whether passes have begun to take effect."""
+    """Whether passes have begun to act."""
 
     INITIALIZING = "Initializing"
     RUNNING = "Running"
@@ -28,7 +28,7 @@ class Health(StrEnum):
 
 
 class ScaleUpActivity(StrEnum):
-    """What scale-up is doing; a node group shows the first that is true."""
+    """The state of the scale-up. A node group shows the first state that applies."""
 
     IN_PROGRESS = "InProgress"
     UNHEALTHY = "Unhealthy"
@@ -37,7 +37,7 @@ class ScaleUpActivity(StrEnum):
 
 
 class ScaleDownActivity(StrEnum):
-    """Whether there are nodes that could go."""
+    """Whether there are removable nodes."""
 
     CANDIDATES = "CandidatesPresent"
     NO_CANDIDATES = "NoCandidates"
@@ -51,9 +51,11 @@ class Condition(msgspec.Struct, Generic[State], frozen=True, gc=False):
 
     status: State
     probed_at: float | None
-    """When it was looked at last; None: never."""
+    """Time of the last check; None if there was none."""
     since_at: float | None = None
-    """When it took this status; None until `with_transitions` has looked at the value before."""
+    """Time since which the status has not changed. It is None until `with_transitions` compares it with the previous
+    value.
+    """
 
 
 class NodeCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -78,7 +80,7 @@ class Scope(msgspec.Struct, frozen=True):
     scale_up: Condition[ScaleUpActivity]
     scale_down: Condition[ScaleDownActivity]
     candidates: int = 0
-    """Nodes that could go."""
+    """Removable nodes."""
     counts: NodeCounts = NodeCounts()
 
 
@@ -86,11 +88,11 @@ class Capacity(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One resource of the cluster, in the engine's units (milli-CPU, bytes)."""
 
     running: int
-    """Requested by pods on nodes."""
+    """Requests of pods on nodes."""
     pending: int
-    """Requested by pods that wait for a node."""
+    """Requests of pods that wait for a node."""
     total: int
-    """Allocatable."""
+    """Allocatable amount of all nodes."""
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,13 +100,13 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     scope: Scope
     upcoming: int = 0
-    """Nodes asked for that are not ready yet."""
+    """Requested nodes that are not ready yet."""
     cpu_milli: Capacity | None = None
     memory_bytes: Capacity | None = None
 
 
 class BackoffStatus(msgspec.Struct, frozen=True, gc=False):
-    """Why a node group is not scaled up for a while."""
+    """Why the autoscaler does not scale up a node group for a while."""
 
     until_at: float
     code: str
@@ -112,7 +114,7 @@ class BackoffStatus(msgspec.Struct, frozen=True, gc=False):
 
 
 class TemplateSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a new node of a group offers."""
+    """The capacity of a new node of a group."""
 
     cpu_milli: int
     memory_bytes: int
@@ -133,12 +135,12 @@ class GroupStatus(msgspec.Struct, frozen=True, kw_only=True):
     upcoming: int = 0
     backoff: BackoffStatus | None = None
     node_price: float | None = None
-    """Per hour."""
+    """Price per hour."""
     template: TemplateSummary | None = None
 
 
 class NodeState(StrEnum):
-    """Where a node is in its life."""
+    """The stage of a node in its life."""
 
     READY = "ready"
     UNREADY = "unready"
@@ -177,25 +179,25 @@ class GroupReason(msgspec.Struct, frozen=True, gc=False):
 
 
 class PodState(StrEnum):
-    """Who has to do something for a pod without a node."""
+    """Who has to act for a pod without a node."""
 
     ON_ITS_WAY = "onItsWay"
-    """Nobody: it has room, or a machine is on its way for it."""
+    """Nobody: the pod has room, or a machine for it is coming."""
     WAITING = "waiting"
-    """Nobody here: it waits for time, or for something that is not the autoscaler's."""
+    """Nobody who runs the autoscaler: the pod waits for time, or for another component."""
     STUCK = "stuck"
-    """A person: it stays pending until something changes."""
+    """A person: the pod stays pending until something changes."""
 
 
 class Advice(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Why a pod is stuck, and what would help."""
 
     code: str
-    """The obstacle, as one typed word."""
+    """The obstacle, as a typed word."""
     cause: str
-    """What it needs and there is not, as a clause about the pod: `needs 12 CPU, the largest machine has 7.9`."""
+    """What the pod needs and lacks, as a clause about the pod: `needs 12 CPU, the largest machine has 7.9`."""
     fix: str
-    """One or two sentences."""
+    """What to do, in one or two sentences."""
     waits: bool = False
     """Whether time alone helps."""
 
@@ -207,32 +209,32 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     name: str
     pending_since_at: float
     verdict: str
-    """Class of the reason: one typed word."""
+    """The outcome of the pod, as a typed word."""
     state: PodState = PodState.WAITING
     detail: str = ""
     owner: str | None = None
-    """Its controller, such as `ReplicaSet web-7d9f`."""
+    """The controller of the pod, such as `ReplicaSet web-7d9f`."""
     workload: str | None = None
-    """What a person knows it by: `Deployment web` where the controller is a Deployment's ReplicaSet."""
+    """The workload by which people know the pod: `Deployment web` if the controller is a ReplicaSet of a Deployment."""
     reasons: tuple[GroupReason, ...] = ()
-    """Pods of one class share this object."""
+    """The pods of a class share this object."""
     advice: Advice | None = None
-    """Of a pod that is stuck, as soon as it is known; pods of one class share this object."""
+    """Advice for a stuck pod, as soon as it is known. The pods of a class share this object."""
     planned_group: str | None = None
-    """The group whose upcoming node it gets."""
+    """The group whose upcoming node the pod gets."""
     eta_s: float | None = None
-    """Expected seconds until it is ready."""
+    """Expected seconds until the pod is ready."""
 
 
 class DecisionKind(StrEnum):
-    """What was decided."""
+    """The kind of a decision."""
 
     SCALE_UP = "scaleUp"
     SCALE_DOWN = "scaleDown"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of a node group's size, and how it went."""
+    """One change of a node group's size, and its result."""
 
     at: float
     kind: DecisionKind
@@ -240,18 +242,18 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     delta: int
     """Nodes added (positive) or removed (negative)."""
     pods: int = 0
-    """Pods that are helped or moved."""
+    """Number of pods that are helped or moved."""
     result: str
     detail: str = ""
 
     @property
     def failed(self) -> bool:
-        """Whether the size stayed as it was."""
+        """Whether the size did not change."""
         return self.result == ScaleUpResult.ERROR.value
 
 
 class RecentEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """An event that was recorded."""
+    """An event of the autoscaler."""
 
     at: float
     kind: str
@@ -268,7 +270,7 @@ class Phase(msgspec.Struct, frozen=True, gc=False):
 
 
 class PassStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the last pass went."""
+    """The course of the last pass."""
 
     number: int
     started_at: float
@@ -287,44 +289,44 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float
     leading: bool = False
     leader: str | None = None
-    """Identity of whoever holds the lease."""
+    """Identity of the replica that holds the lease."""
     kubernetes_version: str | None = None
     compatibility: str | None = None
     dry_run: bool = False
     currency: str = ""
-    """Of prices."""
+    """Currency of prices."""
 
 
 class UndecodedKind(msgspec.Struct, frozen=True):
-    """Objects of one kind that cannot be decoded: each counts as it was last known."""
+    """Objects of one kind that cannot be decoded. Each counts in its last known form."""
 
     path: str
-    """The collection on the API server."""
+    """Path of the collection on the API server."""
     count: int
     examples: Mapping[str, str]
-    """What is wrong with some of them, by `namespace/name`."""
+    """Problems of some of these objects, by `namespace/name`."""
 
 
 class Tone(StrEnum):
-    """How urgent something is."""
+    """The urgency of a state."""
 
     GOOD = "good"
-    """Nobody has to do anything."""
+    """Nobody has to act."""
     BUSY = "busy"
-    """Machines come or go."""
+    """Machines are coming or being removed."""
     BAD = "bad"
-    """A person is needed."""
+    """A person has to act."""
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the cluster in one or a few sentences, the most urgent one first."""
+    """The state of the cluster in one or a few sentences, most urgent first."""
 
     text: str
     tone: Tone
 
 
 class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything there is to show, as of the last pass; without a pass all but `process` is empty."""
+    """Everything that is published, as of the last pass. Before the first pass, everything but `process` is empty."""
 
     process: ProcessStatus
     state: AutoscalerState = AutoscalerState.INITIALIZING
@@ -337,17 +339,17 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeStatus, ...] = ()
     pods: tuple[PodStatus, ...] = ()
     decisions: tuple[Decision, ...] = ()
-    """Of this pass only; the board keeps the history."""
+    """Decisions of this pass only; the board keeps the history."""
     events: tuple[RecentEvent, ...] = ()
-    """The newest ones, oldest first."""
+    """The newest events, oldest first."""
     undecoded: tuple[UndecodedKind, ...] = ()
 
 
 def with_transitions(current: PublishedStatus, previous: PublishedStatus | None) -> PublishedStatus:
-    """Fill in since when each condition has had its status.
+    """Set the time since which each condition has had its status.
 
-    A status that did not change keeps its time, a new one starts when it was probed (as Cluster Autoscaler's
-    lastTransitionTime).
+    A status that did not change keeps its time. A new status gets the time of its check, as Cluster Autoscaler's
+    lastTransitionTime does.
     """
     before = {} if previous is None else {group.id: group.scope for group in previous.groups}
     cluster = current.cluster
@@ -377,14 +379,14 @@ def _since(condition: Condition[State], before: Condition[State]) -> Condition[S
 
 
 class StatusView(msgspec.Struct, frozen=True):
-    """A consistent pair: the newest status and the decisions that led to it, oldest first."""
+    """A consistent pair: the newest status, and the recent decisions, oldest first."""
 
     status: PublishedStatus
     history: tuple[Decision, ...] = ()
 
 
 class StatusBoard:
-    """Holds the newest status for every reader; one writer at a time replaces it whole."""
+    """Holds the newest status for all readers. One writer at a time replaces the whole value."""
 
     def __init__(self, process: ProcessStatus, history_s: float = 6 * 3600.0, history_size: int = 1000) -> None:
         self._view = StatusView(PublishedStatus(process=process))
@@ -394,13 +396,13 @@ class StatusBoard:
 
     @property
     def view(self) -> StatusView:
-        """The newest value; never changes under the reader."""
+        """The newest value; it never changes."""
         return self._view
 
     def publish(self, status: PublishedStatus) -> PublishedStatus:
-        """Show the status of a pass; returns it with transition times filled in.
+        """Publish the status of a pass; return it with transition times.
 
-        Two parts are the board's own: what `process_changed` and `undecoded_changed` said last stays.
+        Two parts belong to the board: the last values of `process_changed` and `undecoded_changed` remain.
         """
         with self._lock:
             old = self._view
@@ -411,13 +413,13 @@ class StatusBoard:
             return published
 
     def process_changed(self, process: ProcessStatus) -> None:
-        """Show a change of leadership or versions at once, between passes too."""
+        """Publish a change of leadership or versions at once, also between passes."""
         with self._lock:
             status = msgspec.structs.replace(self._view.status, process=process)
             self._view = StatusView(status, self._view.history)
 
     def undecoded_changed(self, undecoded: tuple[UndecodedKind, ...]) -> None:
-        """Show what cannot be decoded now."""
+        """Publish the objects that cannot be decoded now."""
         with self._lock:
             status = msgspec.structs.replace(self._view.status, undecoded=undecoded)
             self._view = StatusView(status, self._view.history)

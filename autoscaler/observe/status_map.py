@@ -23,30 +23,30 @@ from autoscaler.observe.status import (
 )
 
 Fields: TypeAlias = dict[str, "Fields | YamlText | str | int | None"]
-"""A part of the document, in order of declaration."""
+"""A part of the document, in the order of its keys."""
 
 _MAX_MESSAGE = 500
 _TRUNCATED = "<truncated>"
 _MAX_BYTES = 1024 * 1024
-"""The API server refuses more in one ConfigMap."""
+"""Maximum size of a ConfigMap that the API server accepts."""
 _MESSAGE_BYTES = 200
-"""Bytes that a message about what is left out may take."""
+"""Bytes that the message about missing groups may take."""
 _PLAIN_YAML = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/](?:[\w./@+,;()=-]|:(?=[\w/])| (?=\w))*")
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-"""What YAML does not take as it is, and JSON does."""
+"""Characters that JSON allows unescaped and YAML does not."""
 
 
 class YamlText(str):
-    """What others wrote, or what YAML would not read back as a text: quoted where necessary."""
+    """Text that is quoted if YAML would otherwise reject it or not read it as text."""
 
     __slots__ = ()
 
 
 def status_config_map(status: PublishedStatus, now_wall: float, rules: Rules = Rules()) -> str:  # noqa: B008  # frozen
-    """Render the value of the key `status`; `status` should have been through `with_transitions`.
+    """Return the value of the key `status`; `status` should have been through `with_transitions`.
 
-    A ConfigMap holds 1 MiB. Where that does not do for all node groups, those that nothing is wrong with and nothing
-    happens to are left out from the end, then others, and `message` says how many are shown.
+    A ConfigMap holds 1 MiB. If there is no room for all node groups, groups without problems and activity are left out
+    from the end, then others, and `message` says how many are shown.
     """
     groups = tuple(_item(_group(group, rules), rules) for group in status.groups)
     text = _document(status, now_wall, rules, status.message, groups)
@@ -59,7 +59,7 @@ def status_config_map(status: PublishedStatus, now_wall: float, rules: Rules = R
 
 
 def status_time(wall: float) -> str:
-    """Write a time as Go prints it, in UTC: the form of `time` and of the last-updated annotation."""
+    """Return a time as Go prints it, in UTC: the form of `time` and of the last-updated annotation."""
     return f"{_moment(wall):%Y-%m-%d %H:%M:%S}{_fraction(wall)} +0000 UTC"
 
 
@@ -77,7 +77,7 @@ def _document(
 
 
 def _fitting(groups: Iterable[GroupStatus], texts: tuple[str, ...], bytes_left: int) -> list[str]:
-    """Return the texts of as many groups as there is room for, in their order: eventful groups come before others."""
+    """Return the texts of as many groups as fit, in their order. Groups with problems or activity have priority."""
     sizes = [len(text.encode()) for text in texts]
     idle = [_is_idle(group) for group in groups]
     kept_groups = set()
@@ -141,7 +141,7 @@ def _scale_down(scope: Scope, rules: Rules) -> Fields:
 
 
 def _backoff(group: GroupStatus) -> Fields:
-    """Return why a group is left alone, where that is what its scale-up shows."""
+    """Return why a group is left alone, if its scale-up shows that."""
     if group.backoff is None or group.scope.scale_up.status is not ScaleUpActivity.BACKOFF:
         return {}
     info = {"errorCode": group.backoff.code, "errorMessage": _truncated(group.backoff)}
@@ -186,7 +186,7 @@ def _moment(wall: float) -> datetime:
 
 
 def _fraction(wall: float) -> str:
-    """Return the part of a second as Go prints it: without zeros at its end, or nothing."""
+    """Return the fraction of a second as Go prints it: without trailing zeros, or nothing."""
     return f".{_moment(wall).microsecond:06d}".rstrip("0").rstrip(".")
 
 
@@ -211,7 +211,7 @@ def _lines(fields: Fields, rules: Rules, indent: str = "") -> Iterator[str]:
 
 
 def _is_empty(value: object) -> bool:
-    """Whether older versions leave a part out: an unknown time, or a structure in which there is nothing but zeros."""
+    """Whether older versions leave a part out: an unknown time, or a structure with only zeros."""
     return value is None or (isinstance(value, dict) and all(item == 0 or _is_empty(item) for item in value.values()))
 
 

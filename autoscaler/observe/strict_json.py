@@ -6,7 +6,7 @@ from typing import Any
 
 _MAX_DEPTH = 64
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
-"""One that does not end is one too, or looking for its end would begin anew at every quote in it."""
+"""A string without an end counts too; otherwise the search for its end would start again at every quote in it."""
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 

@@ -45,7 +45,7 @@ from autoscaler.snapshot.template import Template
 
 _MOST_WORKLOADS = 3
 WHOLE_PASS = "pass"
-"""The phase that is all of a pass."""
+"""The phase of a whole pass."""
 _NOT_CREATED_IN_TIME = "machines that never came"
 _NEVER_REGISTERED = "machines that never became nodes"
 _NOT_CREATED = "machines that could not be created"
@@ -60,11 +60,10 @@ def summarise(
     rules: Rules = Rules(),  # noqa: B008  # frozen
     etas: Mapping[str, float] | None = None,
 ) -> PublishedStatus:
-    """Return the status after pass `number`, headline included; `before` is what was shown until now.
+    """Return the status after pass `number`, headline included; `before` is the previous status.
 
-    `etas` has seconds until pending pods are ready, by pod key, as far as that is known.
-
-    A pass that could not observe cluster and cloud leaves the picture of them as it was.
+    `etas` has seconds until pending pods are ready, by pod key, as far as they are known. If a pass could not observe
+    cluster and cloud, their state stays as it was.
     """
     status = _summarised(report, before, number, events, rules, etas)
     return msgspec.structs.replace(status, headline=headline(status))
@@ -120,7 +119,7 @@ def _pass(report: PassReport, number: int) -> PassStatus:
 
 
 def _candidates_at(report: PassReport, before: PublishedStatus) -> float | None:
-    """Return when it was last looked for nodes that could go, or given up what was known of them."""
+    """Return when the autoscaler last looked for removable nodes, or dropped what it knew about them."""
     checked = report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED)
     if checked or report.end is PassEnd.UNHEALTHY:
         return report.now.wall
@@ -143,7 +142,7 @@ def _cluster(
 
 
 def capacity_of(view: ClusterView, resource: str) -> Capacity:
-    """Return what people see of CPU or memory: what pods on nodes ask for, what pending pods ask for, what there is."""
+    """Return the CPU or memory of the cluster: requests of pods on nodes, requests of pending pods, and capacity."""
     row = view.columns.vocabulary.rows[resource]
     pending = Counter(pod.cls for pod in view.pending)
     return Capacity(
@@ -190,7 +189,7 @@ def _groups(
 
 
 def _activity(state: GroupState) -> ScaleUpActivity:
-    """Return what the scale-up of a group is doing; the first that is true counts, as in Cluster Autoscaler."""
+    """Return the state of a group's scale-up: the first that applies, as in Cluster Autoscaler."""
     if state.scaling_up:
         return ScaleUpActivity.IN_PROGRESS
     if not state.healthy:
@@ -263,7 +262,7 @@ def _for_whom(workloads: Counter[str], partners: Sequence[str]) -> str:
 
 
 def _removals(report: PassReport) -> Iterator[Decision]:
-    """Return the removals of nodes that began, one decision a group."""
+    """Return the removals that began, as one decision per group."""
     by_group: dict[str, list[Removal]] = {}
     for removal in report.scale_down.begun:
         by_group.setdefault(removal.group, []).append(removal)
@@ -280,7 +279,7 @@ def _removals(report: PassReport) -> Iterator[Decision]:
 
 
 def _resized(wall: float, kind: DecisionKind, resized: Resized, *, pods: int = 0, detail: str) -> Decision:
-    """Return a change of a target size; one that failed has the size that was wanted."""
+    """Return a change of a target size; if it failed, the decision has the size that was wanted."""
     return Decision(
         at=wall,
         kind=kind,
@@ -308,7 +307,7 @@ def _result(succeeded: bool) -> str:
 
 
 def _partners(plan: ScaleUpPlan) -> Mapping[str, list[str]]:
-    """Return with which similar groups each group shares its new nodes."""
+    """Return the similar groups with which each group shares its new nodes."""
     partners: dict[str, list[str]] = {}
     for round_ in plan.rounds:
         groups = [increase.group for increase in round_.increases]

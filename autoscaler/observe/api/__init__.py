@@ -1,1 +1,1 @@
-"""What the JSON API answers."""
+"""The JSON API."""

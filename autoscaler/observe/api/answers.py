@@ -30,14 +30,14 @@ ListItem = TypeVar("ListItem")
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which part of a list is wanted."""
+    """The part of a list to return."""
 
     limit: Limit = 1000
     offset: Offset = 0
 
 
 class NodesQuery(ListQuery, frozen=True, kw_only=True):
-    """Which nodes are wanted."""
+    """The nodes to return."""
 
     group: Annotated[Name, msgspec.Meta(description="Only nodes of this group.")] | msgspec.UnsetType = msgspec.UNSET
     state: Annotated[NodeState, msgspec.Meta(description="Only nodes in this state.")] | msgspec.UnsetType = (
@@ -46,7 +46,7 @@ class NodesQuery(ListQuery, frozen=True, kw_only=True):
 
 
 class PodsQuery(ListQuery, frozen=True, kw_only=True):
-    """Which pending pods are wanted."""
+    """The pending pods to return."""
 
     namespace: Annotated[Name, msgspec.Meta(description="Only pods of this namespace.")] | msgspec.UnsetType = (
         msgspec.UNSET
@@ -54,7 +54,7 @@ class PodsQuery(ListQuery, frozen=True, kw_only=True):
 
 
 class PlansQuery(ListQuery, frozen=True, kw_only=True):
-    """Which decisions are wanted."""
+    """The decisions to return."""
 
     group: Annotated[Name, msgspec.Meta(description="Only decisions about this group.")] | msgspec.UnsetType = (
         msgspec.UNSET
@@ -62,7 +62,7 @@ class PlansQuery(ListQuery, frozen=True, kw_only=True):
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
-    """How long the lists of the other endpoints are."""
+    """The lengths of the lists of the other endpoints."""
 
     groups: int
     nodes: int
@@ -71,27 +71,27 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What the API server says about one kind of objects."""
+    """The state of the API server for one kind of objects."""
 
     path: str
     silent_s: float | None
-    """Since when it has said nothing; None: it never has."""
+    """Time since which the API server has said nothing about the kind; None if it has never said anything."""
     error: str | None
-    """Why the watch fails at the moment."""
+    """Why the watch fails at present."""
 
 
 class ApiServerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the API server at this moment, whenever the last pass was."""
+    """The present state of the API server. It does not depend on the last pass."""
 
     problems: tuple[str, ...]
-    """For people: what keeps the rest from being true now."""
+    """Sentences for people that say why the other data may be outdated."""
     clock_ahead_s: float | None
-    """How far the clock of this machine is ahead of the server's."""
+    """Seconds by which the clock of this machine is ahead of the API server's."""
     kinds: tuple[WatchStatus, ...]
 
 
 class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The process, its last pass and totals of the cluster."""
+    """The process, its last pass, and totals of the cluster."""
 
     process: ProcessStatus
     state: AutoscalerState
@@ -101,35 +101,35 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cluster: ClusterStatus | None
     totals: Totals
     cost: ClusterCost
-    """Of the target sizes of all groups."""
+    """Cost of the target sizes of all groups."""
     events: tuple[RecentEvent, ...]
-    """The newest ones, oldest first."""
+    """The newest events, oldest first."""
     api_server: ApiServerStatus
     undecoded: tuple[UndecodedKind, ...]
-    """What the API server sends and cannot be decoded."""
+    """Objects from the API server that cannot be decoded."""
 
 
 class Listing(msgspec.Struct, Generic[ListItem], frozen=True, kw_only=True):
-    """Part of a list as of one pass."""
+    """Part of a list, from one pass."""
 
     pass_started_at: float | None
-    """When the pass began that the items are of; None before the first."""
+    """When the pass with these items began; None before the first pass."""
     total: int
-    """How many there are without `limit` and `offset`."""
+    """The number of all items, without regard to `limit` and `offset`."""
     items: tuple[ListItem, ...]
 
 
 class GroupList(Listing[GroupStatus], frozen=True, kw_only=True):
-    """Node groups."""
+    """A page of the node groups."""
 
 
 class NodeList(Listing[NodeStatus], frozen=True, kw_only=True):
-    """Nodes, and machines that may still become nodes."""
+    """A page of the nodes, and of the machines that may still become nodes."""
 
 
 class PodList(Listing[PodStatus], frozen=True, kw_only=True):
-    """Pods without a node."""
+    """A page of the pods without a node."""
 
 
 class PlanList(Listing[Decision], frozen=True, kw_only=True):
-    """Decisions of the last hours, newest first."""
+    """A page of the decisions of the last hours, newest first."""

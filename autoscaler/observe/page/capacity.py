@@ -1,4 +1,4 @@
-"""Capacity and cost on the status page: what pods ask for, drawn beside what there is."""
+"""Capacity and cost on the status page: the requests of pods, drawn beside the capacity."""
 
 from collections.abc import Callable, Iterable
 

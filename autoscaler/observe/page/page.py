@@ -1,4 +1,4 @@
-"""The status page: what needs a person, what is on its way, what was decided, and how the cluster stands."""
+"""The status page: what needs a person, what is in progress, recent decisions, and the state of the cluster."""
 
 from collections.abc import Iterable, Sequence
 

@@ -53,7 +53,7 @@ def amount_bar(label: str, ready: int, target: int, maximum: int, minimum: int =
 
 
 def demand_bars(label: str, demand: tuple[int, int], supply: tuple[int, int]) -> Html:
-    """Return two bars of one scale: what is asked for (running, pending) above what there is (now, coming)."""
+    """Return two bars of one scale: requested (running, pending) above available (now, coming)."""
     scale = 100 / max(1, sum(demand), sum(supply))
     return html(
         '<svg class="bar tall" viewBox="0 0 100 20" preserveAspectRatio="none" role="img" aria-label="{}">'

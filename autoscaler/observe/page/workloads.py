@@ -1,4 +1,4 @@
-"""Pending pods on the status page: what needs a person, and what is on its way."""
+"""Pending pods on the status page: those that need a person, and those that get room."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ def _stuck_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | Non
 
 
 def coming(status: PublishedStatus, now_wall: float, all_link: str | None) -> Html:
-    """Return the pods that have room or will have it, and those that wait for something else; empty without any."""
+    """Return the pods that have or will have room, and those that wait for something else; empty if there are none."""
     pods = [pod for pod in status.pods if pod.state is not PodState.STUCK]
     rows = sorted(_rows(pods, all_link), key=lambda row: row[0].state is PodState.WAITING)
     if not rows:
