@@ -1,1 +1,1 @@
-"""Pod start estimates, and the remaining capacity of the cluster."""
+"""Estimates when pods will be ready, and how much capacity the cluster has left."""

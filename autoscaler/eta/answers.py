@@ -1,4 +1,4 @@
-"""The answers of the estimates API and how they are built. Times end in `_at`."""
+"""The answers of the estimates API, and their construction. Times end in `_at`."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -20,14 +20,16 @@ from autoscaler.reasons import UnknownStart
 QuantityTexts = Mapping[str, str]
 """Kubernetes quantities by resource."""
 _MOST_QUESTIONS = 1000
-"""Pods that do not exist, asked about on one copy of the cluster; a large one counts as several."""
+"""Maximum number of questions to one copy of the cluster; a large pod counts as several."""
 _QUESTION_BYTES = 4096
 _MOST_NAMES = 256
-"""Resources and keys that such pods may name: each is a column over all nodes of the copy."""
+"""Maximum number of different resources and label keys in such questions: each adds a column over all nodes of the
+copy.
+"""
 
 
 class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is and what pods ask for, as `eta.capacity.ResourceTotals`."""
+    """Capacity and requests, as in `eta.capacity.ResourceTotals`."""
 
     nodes: int
     provisioned: QuantityTexts
@@ -41,12 +43,12 @@ class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Capacity of the cluster and of its node groups; the group with the empty name are nodes of none."""
+    """Capacity of the cluster and of its node groups. Nodes without a group are under the empty name."""
 
     cluster: CapacityTotals
     groups: Mapping[str, CapacityTotals]
     wanted_ratio: Mapping[str, float | None]
-    """By resource; None: something is asked of nothing."""
+    """Requests / capacity by resource; None if there are requests but no capacity."""
     unknown_pods: int
 
 
@@ -59,7 +61,7 @@ class Boots(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccuracyAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How estimates turned out so far."""
+    """How accurate past estimates were."""
 
     pods: int
     within_worst: int
@@ -75,7 +77,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """When one pod will be ready, in seconds from the time of the estimate; None where it is unknown, for `reason`."""
+    """When one pod will be ready, in seconds from the time of the estimate; None if unknown, with the `reason`."""
 
     namespace: str
     name: str
@@ -88,12 +90,12 @@ class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None
     overdue: bool
     assumed: bool
-    """Whether no boot of any node was seen yet, so that the seconds are a default."""
+    """Whether the seconds are a default because no boot of any node has been seen yet."""
     terms: Mapping[str, Term]
 
 
 class EtaSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known besides single pods."""
+    """Data that does not belong to single pods."""
 
     estimator: PodStartEstimator
     computed_at: float | None
@@ -105,21 +107,21 @@ class EtaSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EtaList(EtaSummary, frozen=True, kw_only=True):
-    """The estimates of pending pods, and what they rest on."""
+    """The estimates of pending pods, and the data behind them."""
 
     total: int
-    """How many there are without `limit`."""
+    """The number of all pods, without regard to `limit`."""
     items: tuple[PodEstimate, ...]
 
 
 class HistoryList(msgspec.Struct, frozen=True, kw_only=True):
-    """The lives of pods, newest first."""
+    """The histories of pods, newest first."""
 
     items: tuple[PodRecord, ...]
 
 
 def summary(status: EtaStatus, wall: float) -> EtaSummary:
-    """Return what is known besides single pods."""
+    """Return the data that does not belong to single pods."""
     accuracy = status.accuracy
     return EtaSummary(
         estimator=status.estimator,
@@ -151,7 +153,7 @@ def pod_answer(status: EtaStatus, pod: Pod) -> PodEstimate:
 
 
 class WhatIf:
-    """Answers when pods would be ready that do not exist. Several threads must not ask at a time."""
+    """Answers when hypothetical pods would be ready. Only one thread at a time may ask."""
 
     def __init__(self) -> None:
         self._of: PassOutcome | None = None
@@ -160,12 +162,10 @@ class WhatIf:
         self._named: set[str] = set()
 
     def ask(self, status: EtaStatus, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodEstimate:
-        """Return the answer for one pod, by the estimator that is configured.
+        """Return the answer for one pod, from the configured estimator.
 
-        `checkpoint` is called between steps of work, and may raise to end it.
-
-        The copy of the cluster is made once for each pass that is asked about, and again after many questions, since
-        it remembers something of each.
+        `checkpoint` is called between steps of work, and may raise to end it. The copy of the cluster is made once for
+        each pass in question. It remembers something about each question, so many questions make a new copy necessary.
         """
         if status.estimator is PodStartEstimator.RATIO and status.capacity is not None:
             return _shown(pod, by_ratio(pod, status.capacity, status.ratio, pending=False), status)
@@ -173,7 +173,7 @@ class WhatIf:
             return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
         checkpoint()
         if self._places is None or self._of is not status.outcome or self._remembers_much:
-            self._places = None  # never two copies
+            self._places = None  # never keep two copies
             self._places, self._of, self._asked, self._named = apart(status.outcome), status.outcome, 0, set()
             checkpoint()
         self._asked += 1 + len(pod.cls.key) // _QUESTION_BYTES
@@ -197,7 +197,7 @@ def _names(cls: PodClass) -> Iterator[str]:
 
 
 def capacity_answer(capacity: accounting.ClusterCapacity) -> CapacityAnswer:
-    """Return the totals; a ratio to nothing is None."""
+    """Return the totals; a ratio without capacity is None."""
     ratios = {resource: capacity.cluster.wanted_ratio(resource) for resource in capacity.resources}
     return CapacityAnswer(
         cluster=_totals(capacity.cluster),

@@ -27,7 +27,7 @@ _SWITCHED_ON = "unless `--pod-start-estimates=false`"
 
 
 class EstimatesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which estimates are wanted."""
+    """The estimates to return."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
     pod: Annotated[Name, Meta(description="Only this pod, `NAMESPACE/NAME`, pending or not.")] | UnsetType = UNSET
@@ -35,7 +35,7 @@ class EstimatesQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which pods' lives are wanted."""
+    """The pod histories to return."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
     state: Annotated[PodStage, Meta(description="Only pods in this stage.")] | UnsetType = UNSET
@@ -141,7 +141,7 @@ class EtaPages:
 
 
 def _stay(request: Request) -> None:
-    """Raise `HttpProblem` where the client has gone and no longer waits for the answer."""
+    """Raise `HttpProblem` if the client no longer waits for the answer."""
     if request.client_gone():
         raise HttpProblem(408, "client_gone", "the client has hung up")
 

@@ -1,4 +1,4 @@
-"""Boot-time samples in a ConfigMap of their own: one bounded JSON document that survives restarts."""
+"""Stores boot-time samples in a ConfigMap of their own, as a bounded JSON document that survives restarts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -21,14 +21,16 @@ Samples = Mapping[str, tuple[Sample, ...]]
 
 
 class BootTimes(Protocol):
-    """Where samples are kept."""
+    """A store of samples."""
 
     def load(self) -> Samples:
-        """Return them by node group; empty where there are none or they cannot be read. May raise `AutoscalerError`."""
+        """Return the samples by node group; empty if there are none or they are unreadable. May raise
+        `AutoscalerError`.
+        """
         ...
 
     def save(self, samples: Samples) -> None:
-        """Replace them. May raise `AutoscalerError`."""
+        """Replace the samples. May raise `AutoscalerError`."""
         ...
 
 
@@ -37,7 +39,7 @@ class _Held(msgspec.Struct, frozen=True):
 
 
 def read_samples(data: Mapping[str, str]) -> Samples:
-    """Return the samples in the data of a ConfigMap; what is there but is not ours counts as none."""
+    """Return the samples in the data of a ConfigMap; foreign data counts as none."""
     try:
         pairs_by_group = msgspec.json.decode(data.get(_KEY, "{}"), type=dict[str, list[tuple[float, float]]])
     except msgspec.MsgspecError:
@@ -57,7 +59,7 @@ class ClusterBootTimes:
         self._namespace = namespace
 
     def load(self) -> Samples:
-        """Return the samples by node group; what is there but is not ours counts as none."""
+        """Return the samples by node group; foreign data counts as none."""
         try:
             body = self._reads.get(paths.path(ObjectRef("v1", "ConfigMap", CONFIG_MAP, self._namespace)))
         except Gone:
@@ -68,7 +70,7 @@ class ClusterBootTimes:
             return {}
 
     def save(self, samples: Samples) -> None:
-        """Replace the samples; groups are left out from the end where they would not fit."""
+        """Replace the samples; if they do not fit, the last groups are left out."""
         kept: dict[str, Any] = {}
         size = 0
         for group, own in samples.items():
@@ -87,7 +89,7 @@ class GivenBootTimes:
         self._samples = {group: tuple(Sample(wall, duration_s) for duration_s in own) for group, own in seconds.items()}
 
     def load(self) -> Samples:
-        """Return them."""
+        """Return the samples."""
         return self._samples
 
     def save(self, samples: Samples) -> None:

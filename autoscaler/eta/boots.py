@@ -1,4 +1,4 @@
-"""Measures how long new nodes take from the accepted request until ready. Owned by the deciding thread."""
+"""Measures how long new nodes take, from the accepted request until they are ready. Owned by the deciding thread."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,17 +13,17 @@ from autoscaler.snapshot.groups import Groups
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """A node that has become ready."""
+    """A node that became ready."""
 
     group: str
     node: str
     sample: Sample
     registered_s: float
-    """Part of it: until the node appeared."""
+    """The part of `seconds` until the node appeared."""
 
 
 class BootsSeen(msgspec.Struct, frozen=True):
-    """What one look found: nodes that are ready now, and how many never came, by group."""
+    """The results of one pass: nodes that became ready, and the number of nodes that never came, by group."""
 
     booted: tuple[Boot, ...] = ()
     failed: Mapping[str, int] = {}
@@ -36,7 +36,7 @@ class _Booting(msgspec.Struct, frozen=True):
 
 
 class BootTracker:
-    """Requests for nodes that have not been fulfilled, and nodes that are not ready yet."""
+    """Open requests for nodes, and nodes that are not ready yet."""
 
     def __init__(self) -> None:
         self._asked: dict[str, deque[Instant]] = {}
@@ -51,7 +51,7 @@ class BootTracker:
         increases: Iterable[tuple[str, int]],
         now: Instant,
     ) -> BootsSeen:
-        """Take in a pass: nodes as it saw them, then what it asked for.
+        """Record a pass: first the nodes that it saw, then its requests.
 
         Nodes that existed before the first call give no sample.
         """
@@ -78,7 +78,7 @@ class BootTracker:
         return BootsSeen(booted, failed)
 
     def ages(self, now: Instant) -> Mapping[str, Sequence[float]]:
-        """Return since how many seconds nodes are on their way, by group, the oldest first."""
+        """Return for how many seconds each upcoming node has been requested, by group, oldest first."""
         asked: dict[str, list[float]] = {}
         for booting in self._booting.values():
             asked.setdefault(booting.group, []).append(now.mono - booting.asked.mono)
@@ -87,7 +87,7 @@ class BootTracker:
         return {group: sorted(ages, reverse=True) for group, ages in asked.items()}
 
     def _register(self, readings: Readings, groups: Groups, now: Instant) -> None:
-        """Give each new node to the oldest request of its group; a node without a request gives no sample."""
+        """Assign each new node to the oldest request of its group; a node without a request gives no sample."""
         assert self._known is not None
         for reading in readings.items:
             name = reading.node.name

@@ -1,4 +1,6 @@
-"""What the cluster offers and what pods request, by resource. Only figures for people: no decision reads them."""
+"""The capacity of the cluster and the requests of pods, by resource. These figures are for people: no decision reads
+them.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -24,23 +26,23 @@ class ResourceTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Amounts by resource, in the engine's units (milli-CPU, bytes, pieces)."""
 
     nodes: int = 0
-    """Ready ones that stay."""
+    """Number of ready nodes that stay."""
     provisioned: Requests = {}
-    """Allocatable on those."""
+    """Allocatable amounts of these nodes."""
     capacity: Requests = {}
-    """Their capacity of CPU and memory, for display and for the ratio."""
+    """CPU and memory capacity of these nodes, for display and for the ratio."""
     upcoming: Requests = {}
-    """Allocatable on nodes that are asked for and not ready."""
+    """Allocatable amounts of requested nodes that are not ready."""
     running: Requests = {}
     starting: Requests = {}
-    """Of pods that have a node and do not run yet."""
+    """Requests of pods that have a node and do not run yet."""
     pending: Requests = {}
     headroom_running: Requests = {}
-    """Of pause pods that have a node; they are in none of the three above."""
+    """Requests of pause pods that have a node; the other fields exclude them."""
     headroom_pending: Requests = {}
 
     def wanted_ratio(self, resource: str) -> float:
-        """Return the ratio of what pods request to what is provisioned; infinite where nothing is provisioned."""
+        """Return the ratio of the pods' requests to the provisioned amount; infinite if nothing is provisioned."""
         wanted = sum(part.get(resource, 0) for part in (self.running, self.starting, self.pending))
         there = self.provisioned.get(resource, 0)
         if there:
@@ -49,18 +51,18 @@ class ResourceTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """The totals of one moment (Unix seconds); replaced as a whole."""
+    """The totals at one moment (Unix seconds); each update replaces the whole value."""
 
     at: float
     cluster: ResourceTotals = ResourceTotals()
     groups: Mapping[str, ResourceTotals] = {}
-    """By node group; `NO_GROUP` are nodes that are not autoscaled. Pending pods belong to none."""
+    """Totals by node group; nodes that are not autoscaled are under `NO_GROUP`. Pending pods belong to no group."""
     unknown: int = 0
-    """Pods in a phase that is none of the API's."""
+    """Number of pods in a phase that the API does not define."""
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Every resource that a node offers."""
+        """Every resource that any node offers."""
         return tuple(dict.fromkeys((quantity.CPU, quantity.MEMORY, *self.cluster.provisioned)))
 
 
@@ -73,9 +75,10 @@ def capacity(
     registry: Registry | None = None,
     templates: Mapping[str, Template] | None = None,
 ) -> ClusterCapacity:
-    """Account for a view. `starting` are its pods that have a node and do not run yet; pods that ended are not in it.
+    """Return the totals of a view. `starting` are its pods that have a node and do not run yet; it has no finished
+    pods.
 
-    Pods of an unknown phase are counted and never added to a sum.
+    Pods of an unknown phase are counted, but their requests are in no sum.
     """
     sums = _of_nodes(view, readings)
     unknown = _add_starting(sums, view, starting)
@@ -115,7 +118,7 @@ class _Sums:
 
 
 def _of_nodes(view: ClusterView, readings: Readings | None) -> dict[str, _Sums]:
-    """Return what the nodes of each group offer and hold."""
+    """Return capacity and requests on the nodes of each group."""
     if not view.nodes:
         return {}
     codes: dict[str, int] = {}
@@ -132,7 +135,7 @@ def _of_nodes(view: ClusterView, readings: Readings | None) -> dict[str, _Sums]:
 
 
 def _add_starting(sums: dict[str, _Sums], view: ClusterView, starting: Iterable[Pod]) -> int:
-    """Move pods that do not run yet from `running` to `starting`; return how many are in an unknown phase."""
+    """Move pods that do not run yet from `running` to `starting`; return the number of pods in an unknown phase."""
     unknown = 0
     for pod in starting:
         own = sums.setdefault(view.groups.of_node.get(pod.node or "", NO_GROUP), _Sums())
@@ -148,7 +151,7 @@ def _add_starting(sums: dict[str, _Sums], view: ClusterView, starting: Iterable[
 
 
 def _add_provisioned(sums: dict[str, _Sums], view: ClusterView, readings: Readings, group_of: Positions) -> None:
-    """Add what ready nodes offer that stay; `sums` are in the order of the codes in `group_of`."""
+    """Add the capacity of ready nodes that stay; `sums` are in the order of the codes in `group_of`."""
     counted = np.fromiter(
         (
             reading.readiness.ready and not reading.to_be_deleted and reading.node.deleted is None
@@ -167,7 +170,7 @@ def _add_provisioned(sums: dict[str, _Sums], view: ClusterView, readings: Readin
 
 
 def _add_used(sums: dict[str, _Sums], view: ClusterView, group_of: Positions) -> None:
-    """Add what placed pods take to `running`, and what pause pods take apart from it."""
+    """Add the requests of placed pods to `running`, and those of pause pods separately."""
     for code, own in enumerate(sums.values()):
         own.add("running", _named(view, view.columns.used[:, group_of == code]))
     for number, cls in enumerate(view.classes):

@@ -1,6 +1,6 @@
 """Estimates when a pod will be ready, from its planned place and from measured durations.
 
-The formula alone. Where a pod goes is found in `eta_places`; nothing here simulates a scheduler.
+This module has only the formula. `eta.placements` finds the place of a pod; nothing here simulates a scheduler.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _PATIENCE = 1.5
 
 
 class WaitLevel(IntEnum):
-    """What a pod waits for: lower levels come sooner and are surer."""
+    """What a pod waits for. Lower levels are sooner and more certain."""
 
     BOUND = 0
     ROOM = 1
@@ -32,20 +32,20 @@ class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
 
     level: WaitLevel
     node: str | None = None
-    """A node there is, or one on its way by its name in the simulation."""
+    """An existing node, or an upcoming one by its name in the simulation."""
     group: str | None = None
     cold: bool = True
-    """Whether the node has yet to fetch the pod's image."""
+    """Whether the node still has to pull the pod's image."""
     age_s: float = 0.0
-    """`UPCOMING`: for how long the node has been asked for."""
+    """For `UPCOMING`: seconds since the node was requested."""
     wait_s: float = 0.0
-    """`PLANNED`: until the pass that asks for the node."""
+    """For `PLANNED`: seconds until the pass that requests the node."""
     grace_s: float = 0.0
-    """`PREEMPTION`: the longest grace period of a victim."""
+    """For `PREEMPTION`: the longest grace period of a victim."""
     queue: DurationSpread | None = None
-    """`QUEUE`: until room is free again."""
+    """For `QUEUE`: the time until room is free again."""
     reason: UnknownStart | None = None
-    """`UNKNOWN`: why."""
+    """For `UNKNOWN`: the reason."""
 
 
 class LoopIntervals(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ class LoopIntervals(msgspec.Struct, frozen=True):
 
 
 class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds from now until a pod is ready; both None where that is not known, for the reason given."""
+    """Seconds from now until a pod is ready; if they are unknown, both are None and there is a reason."""
 
     level: WaitLevel
     expected_s: float | None = None
@@ -65,20 +65,20 @@ class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None = None
     group: str | None = None
     overdue: bool = False
-    """Whether the node it waits for takes longer than any before."""
+    """Whether the node has taken longer than any node before."""
     assumed: bool = False
-    """Whether it waits for a boot, and no boot of any node was seen yet: a default, and no estimate to hold us to."""
+    """Whether the estimate is a default, because the pod waits for a boot and no boot has been seen yet."""
     terms: Mapping[str, DurationSpread] = {}
-    """What it is the sum of, part by part."""
+    """The parts of the sum."""
 
 
 def unknown(reason: UnknownStart) -> StartEstimate:
-    """Return that nothing is known."""
+    """Return an estimate without seconds."""
     return StartEstimate(level=WaitLevel.UNKNOWN, reason=reason)
 
 
 def estimate(place: PodPlacement, workload: str, knowledge: Knowledge, times: LoopIntervals) -> StartEstimate:
-    """Return when a pod of the workload will be ready."""
+    """Return the estimate for a pod of the workload."""
     if place.level is WaitLevel.UNKNOWN:
         return unknown(place.reason or UnknownStart.NO_GROUP_FITS)
     group = place.group
@@ -120,12 +120,12 @@ def estimate(place: PodPlacement, workload: str, knowledge: Knowledge, times: Lo
 
 
 def remaining_boot(boot: Duration, age_s: float, times: LoopIntervals) -> Remaining | None:
-    """Return how much longer a node takes that was requested `age_s` ago; None: it is not expected any more."""
+    """Return how much longer a node takes that was requested `age_s` ago; None if it is no longer expected."""
     if age_s >= times.max_provision_s:
         return None
     return remaining(boot, age_s, times.scan_s)
 
 
 def start_deadline(requested_at: float, worst_ready_at: float) -> float:
-    """Return when a pod counts as overdue that was to be ready by then at the latest: advice, nothing is deleted."""
+    """Return when a pod with this worst case counts as overdue. This is information only: nothing is deleted."""
     return requested_at + max(_LEAST_DEADLINE_S, _PATIENCE * (worst_ready_at - requested_at))

@@ -1,7 +1,7 @@
 """Records the life of each pod with its estimates and actual times. Owned by one thread.
 
-Pods are known by uid, since names are used again. A time once set is never moved, and what was not seen stays None:
-pods that were ready before the first look have no record of their own until they end, and no estimate.
+Pods are identified by uid, because names are reused. A recorded time never changes, and unobserved times stay None.
+Pods that were ready before the first pass have no estimate, and no record until they end.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ _DISRUPTIONS = {
 
 
 class PodStage(StrEnum):
-    """How far a pod has come."""
+    """The stage of a pod."""
 
     REQUESTED = "Requested"
     UNSCHEDULABLE = "Unschedulable"
@@ -40,7 +40,7 @@ class PodStage(StrEnum):
 
 
 class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod. Times end in `_at` and are Unix seconds."""
+    """The history of one pod. Times end in `_at` and are Unix seconds."""
 
     uid: str
     namespace: str
@@ -50,11 +50,11 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
     first_seen_at: float | None = None
     unschedulable_at: float | None = None
     estimated_ready_at: float | None = None
-    """By the first estimate."""
+    """The time according to the first estimate."""
     estimated_ready_p90_at: float | None = None
     estimate_level: WaitLevel | None = None
     assumed: bool = False
-    """Whether the first estimate was a default, since no boot had been seen: the score leaves it out."""
+    """Whether the first estimate was a default, because no boot had been seen; the score excludes it."""
     latest_estimated_ready_at: float | None = None
     node_requested_at: float | None = None
     node_group: str | None = None
@@ -65,38 +65,38 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
     deleted_at: float | None = None
     delete_reason: DeleteReason | None = None
     error_s: float | None = None
-    """Ready minus estimated: positive means late."""
+    """Actual minus estimated time: positive means late."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the history is complete."""
         return self.state in (PodStage.FINISHED, PodStage.FAILED, PodStage.DELETED)
 
 
 class Arrival(msgspec.Struct, frozen=True):
-    """A pod that has become ready since the last look."""
+    """A pod that became ready since the last pass."""
 
     record: PodRecord
     pod: Pod
 
     @property
     def within_worst(self) -> bool | None:
-        """Whether it came by the worst case that was named first; None where there was none."""
+        """Whether the pod was ready by the worst case of its first estimate; None if it had no estimate."""
         ready, worst = self.record.ready_at, self.record.estimated_ready_p90_at
         return None if ready is None or worst is None else ready <= worst
 
 
 class HistoryChanges(msgspec.Struct, frozen=True):
-    """What one look found."""
+    """The results of one pass."""
 
     arrivals: tuple[Arrival, ...] = ()
     ended: tuple[PodRecord, ...] = ()
     ran: tuple[tuple[Pod, float], ...] = ()
-    """Pods that ended by themselves, and for how many seconds they had been ready."""
+    """Pods that completed, with the seconds for which they had been ready."""
 
 
 class PodHistory:
-    """Records of live pods that were seen before they were ready, and of the newest that have ended."""
+    """Histories of live pods that were seen before they were ready, and of the last pods that ended."""
 
     def __init__(self) -> None:
         self._live: dict[str, PodRecord] = {}
@@ -108,28 +108,28 @@ class PodHistory:
 
     @property
     def starting(self) -> Iterable[Pod]:
-        """Pods that have a node and do not run yet, as of the last look."""
+        """Pods that have a node and do not run yet, as of the last pass."""
         return (pod for pod in self._starting.values() if pod.phase != "Running")
 
     @property
     def unready(self) -> Iterable[Pod]:
-        """Pods that have a node and are not ready, as of the last look."""
+        """Pods that have a node and are not ready, as of the last pass."""
         return self._starting.values()
 
     def get(self, uid: str) -> PodRecord | None:
-        """Return the record of a live pod."""
+        """Return the history of a live pod."""
         return self._live.get(uid)
 
     def live(self) -> Mapping[str, PodRecord]:
-        """Return the records of pods that have not ended, by uid."""
+        """Return the histories of live pods, by uid."""
         return self._live.copy()
 
     def ended(self) -> tuple[PodRecord, ...]:
-        """Return the records of pods that have, oldest first."""
+        """Return the histories of pods that have ended, oldest first."""
         return tuple(self._ended)
 
     def look(self, view: ClusterView, leaving_nodes: Iterable[str], wall: float) -> HistoryChanges:
-        """Take in a view; `leaving_nodes` are being removed by the autoscaler."""
+        """Record a view; the autoscaler is removing the `leaving_nodes`."""
         first = self._placed is None
         before: Mapping[str, tuple[Pod, ...]] = self._placed or {}
         placed = {node.name: pods for node, pods in zip(view.nodes, view.pods, strict=True)}
@@ -161,7 +161,7 @@ class PodHistory:
         return HistoryChanges(tuple(arrivals), records, ran)
 
     def estimated(self, uid: str, estimate: StartEstimate, wall: float) -> None:
-        """Note an estimate; the first is kept beside the latest. A pod that was there before us gets none."""
+        """Record an estimate; the first and the latest are kept. A pod that existed before this process gets none."""
         record = self.get(uid)
         if record is None or estimate.expected_s is None or estimate.worst_s is None or record.ready_at is not None:
             return
@@ -173,7 +173,7 @@ class PodHistory:
         self._live[uid] = msgspec.structs.replace(record, **changes)
 
     def node_requested(self, uid: str, group: str, wall: float) -> None:
-        """Note that a node was asked for, for this pod."""
+        """Record that a node was requested for this pod."""
         record = self.get(uid)
         if record is None or record.node_requested_at is not None:
             return
@@ -181,7 +181,7 @@ class PodHistory:
         self._live[uid] = msgspec.structs.replace(record, node_requested_at=wall, node_group=group, state=state)
 
     def deleting(self, uid: str, reason: DeleteReason) -> None:
-        """Note why a pod is about to be deleted by us; pods that are never seen to end push out earlier ones."""
+        """Record why this process is about to delete a pod. Pods that are never seen to end displace older ones."""
         self._marks[uid] = reason
         while len(self._marks) > MOST_ENDED:
             self._marks.pop(next(iter(self._marks)), None)
@@ -197,7 +197,7 @@ class PodHistory:
         self._live[pod.uid] = record
 
     def _on_node(self, pod: Pod, wall: float) -> Arrival | None:
-        """Note a pod on a node that has appeared or changed; return it where it has become ready."""
+        """Record a pod on a node that has appeared or changed; return the pod if it became ready."""
         ready = pod.ready
         if ready is None:
             self._starting[pod.uid] = pod
@@ -241,7 +241,7 @@ class PodHistory:
 
 
 def rebuilt(pod: Pod) -> PodRecord:
-    """Return the record of a pod as the API shows it now, without an estimate and without an error."""
+    """Return the history of a pod from the API alone, without an estimate."""
     state = (
         PodStage.READY if pod.ready is not None else PodStage.SCHEDULED if pod.node is not None else PodStage.REQUESTED
     )
@@ -271,7 +271,7 @@ def _fresh(pod: Pod, wall: float) -> PodRecord:
 
 
 def _compare(old: tuple[Pod, ...], new: tuple[Pod, ...], appeared: dict[str, Pod], gone: dict[str, Pod]) -> None:
-    """Add what is new or differs to `appeared`, and what is not there any more to `gone`."""
+    """Add new and changed pods to `appeared`, and missing ones to `gone`."""
     known = {pod.uid: pod for pod in old}
     for pod in new:
         if known.pop(pod.uid, None) is not pod:

@@ -1,6 +1,6 @@
-"""Hypothetical pods, as a client describes them to learn when they would start.
+"""Parses hypothetical pods, for which clients ask when they would start.
 
-What placing a pod costs grows with what it asks for, in places with the product of two lists, so all of it is bounded.
+The cost of placing a pod grows with its fields, in places with the product of two lists, so every list is bounded.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from cloudprovider.quantity import parse_quantity
 INVALID = "invalid_pod"
 _LONGEST_COMPLAINT = 300
 _MOST_ENTRIES = 100
-"""Of a list or an object, unless its name is below."""
+"""Maximum length of a list or an object, except those below."""
 _MOST: Mapping[str, int] = {
     "annotations": 1000,
     "matchExpressions": 20,
@@ -30,11 +30,11 @@ _MOST: Mapping[str, int] = {
 }
 _MOST_IN_ALL = 5000
 _LONGEST_TEXT = 4096
-"""In characters, annotations aside."""
+"""Maximum number of characters in a text, except in annotations."""
 
 
 class HypotheticalPodSpec(PodSpec, frozen=True, kw_only=True):
-    """The part of a v1.PodSpec that is read; a node that it names is ignored."""
+    """The part of a v1.PodSpec that is read; its nodeName is ignored."""
 
     containers: Annotated[list[Container], msgspec.Meta(min_length=1)]
 
@@ -47,7 +47,7 @@ class HypotheticalPod(Wire, frozen=True, kw_only=True):
 
 
 def read_pod(body: bytes) -> Pod:
-    """Return the pod of a request; raises `HttpProblem` that names the culprit."""
+    """Return the pod of a request; raises `HttpProblem` that names the invalid field."""
     raw, form = read_body(body, HypotheticalPod, INVALID)
     if (entries := _entries(form.metadata, "metadata") + _entries(form.spec, "spec")) > _MOST_IN_ALL:
         raise _too_large("spec", f"has {entries} entries in all its lists, more than {_MOST_IN_ALL}")
@@ -73,7 +73,9 @@ def _requests(spec: HypotheticalPodSpec) -> Iterator[tuple[str, object]]:
 
 
 def _entries(value: object, path: str, name: str = "") -> int:
-    """Return how many entries all lists and objects in a value have; raises `HttpProblem` for the first too large."""
+    """Return the number of entries in all lists and objects of a value; raises `HttpProblem` for the first one too
+    large.
+    """
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True)
         return sum(_entries(getattr(value, field), f"{path}.{known}", known) for field, known in names)

@@ -1,4 +1,4 @@
-"""The companion for pod start estimates: reads every pass, learns from outcomes, and publishes."""
+"""The companion for pod start estimates: it reads every pass, learns from outcomes, and publishes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -33,12 +33,12 @@ _SAVE_S = 60.0
 
 
 class EtaKeeper(Companion):
-    """Passes come on one thread; ticks, on another, only keep boot times."""
+    """Passes run on one thread. Ticks run on another thread and only store boot times."""
 
     name = "eta"
 
     def __init__(self, config: Config, metrics: EtaMetrics, events: EventSink, boot_times: BootTimes | None) -> None:
-        """`boot_times` None: what is learned of nodes is lost when the process ends."""
+        """With `boot_times` None, boot times are lost when the process ends."""
         self._config = config.eta
         eta = config.eta
         self._ratio = RatioConstants(eta.ratio_run_seconds, eta.ratio_start_seconds, eta.ratio_node_overhead_cpu)
@@ -56,16 +56,16 @@ class EtaKeeper(Companion):
         self._is_loaded = boot_times is None
         self._saved: Samples = {}
         self.status = EtaStatus(estimator=self._config.pod_start_estimator, ratio=self._ratio)
-        """As of the last pass; replaced as a whole."""
+        """The state after the last pass; each pass replaces the whole value."""
 
     @property
     def interval_s(self) -> float | None:
-        """Time between two looks at whether boot times are to be stored."""
+        """Seconds between two checks whether boot times have to be stored."""
         return None if self._boot_times is None else _SAVE_S
 
     @property
     def expected(self) -> Mapping[str, float]:
-        """Seconds from the last pass until a pending pod is expected to be ready, by pod key; defaults are left out."""
+        """Seconds from the last pass until a pending pod is expected to be ready, by pod key, without defaults."""
         return {
             key: estimate.expected_s
             for key, estimate in self.status.estimates.items()
@@ -90,7 +90,7 @@ class EtaKeeper(Companion):
         self._look_for_overdue(view, now.wall)
 
     def tick(self, now: Instant) -> None:
-        """Load boot times once, then store them where they have changed. Raises `LeadershipLost`."""
+        """Load boot times once, then store them after changes. Raises `LeadershipLost`."""
         boot_times = self._boot_times
         if boot_times is None:
             return
@@ -104,14 +104,14 @@ class EtaKeeper(Companion):
             self._saved = samples
 
     def leave(self) -> None:
-        """Store what has been learned since."""
+        """Store the boot times learned since the last store."""
         try:
             self.tick(Instant(0.0, 0.0))
         except AutoscalerError as error:
             log.warning("eta.boot_times_not_stored", error=error)
 
     def deleting(self, uid: str, reason: DeleteReason) -> None:
-        """Note why a pod is about to be deleted by us. From any thread."""
+        """Record why this process is about to delete a pod. Any thread may call this."""
         self.history.deleting(uid, reason)
 
     def _follow_nodes(self, ended: EndedPass, view: ClusterView) -> None:
@@ -210,7 +210,7 @@ class EtaKeeper(Companion):
         )
 
     def _noted(self, pod: Pod, estimate: StartEstimate, wall: float) -> None:
-        """Keep an estimate, and count the first of each pod, or the first reason for there being none."""
+        """Record an estimate, and count the first estimate of each pod, or the first reason for a missing one."""
         if estimate.expected_s is None:
             if pod.uid not in self._first and estimate.reason is not None:
                 self._first[pod.uid] = estimate.reason
@@ -243,7 +243,7 @@ class EtaKeeper(Companion):
         )
 
     def _look_for_overdue(self, view: ClusterView, wall: float) -> None:
-        """Tell once of each pod whose deadline is over. Advice: nothing is deleted for it."""
+        """Report each overdue pod once. This is information only: nothing is deleted."""
         waiting = (*view.pending, *self.history.unready)
         for pod in waiting:
             record = self.history.get(pod.uid)

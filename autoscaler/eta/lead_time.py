@@ -1,11 +1,11 @@
 """Computes how long before a window its capacity has to be requested, so that it is ready when the window begins.
 
-Capacity is asked for once, and the next boot is a draw that no sample has seen. Of n samples the longest is exceeded by
-the next draw with chance 1/(n+1), however they are spread: with the 50 of a ring that is 2 in 100, too many where
-99 of 100 are promised, and no rank of them does better. So the longest is stretched: by as many times the mean excess
-over the shortest as makes the chance exact for draws with an exponential tail. Tails that end or fall faster (an even
-spread, a bell) are exceeded less often; tails that fall more slowly, more often, and so are boots unlike any of the
-past seven days. The chances of boot, bind and start add up to 1 in 100.
+The next boot is a draw that no sample has seen. The next draw exceeds the longest of n samples with chance 1/(n+1), for
+every distribution. With the 50 samples of a ring, this is 2 in 100. That is too often, because 99 of 100 windows should
+be served, and no rank of the samples does better. So the longest sample is stretched by a multiple of the mean excess
+over the shortest; the multiple makes the chance exact for draws with an exponential tail. Distributions with a shorter
+tail (uniform, normal) exceed the result less often. Distributions with a longer tail exceed it more often, as do boots
+unlike any of the past seven days. The chances of boot, bind and start add up to 1 in 100.
 """
 
 import math
@@ -23,41 +23,42 @@ from autoscaler.reasons import LeadBasis
 from autoscaler.snapshot.template import Template
 
 _LATE_BOOT, _LATE_BIND, _LATE_START = 0.008, 0.001, 0.001
-"""Chances that each part takes longer than the lead has room for."""
+"""Chances that each part takes longer than the lead allows."""
 _PASSES = 3
-"""One that buys; one that learns that the group has no machines; one that buys of another."""
+"""The first pass buys nodes, the second learns that the group has no machines, the third buys nodes of another group.
+"""
 _BESIDE_BOOT_S = 300.0
-"""Most that a lead has room for beside a boot."""
+"""Maximum seconds in a lead for everything but the boot."""
 
 
 class Lead(msgspec.Struct, frozen=True, kw_only=True):
-    """How long before a window its capacity is asked for."""
+    """How long before a window its capacity is requested."""
 
     seconds: float = 0.0
     basis: LeadBasis = LeadBasis.NOTHING_LEARNED
     group: str = ""
-    """Whose boots decide; empty: those of all groups, or nothing is learned."""
+    """The group whose boots determine the lead; empty for the boots of all groups, or if nothing is learned."""
     samples: int = 0
-    """How many boots that is."""
+    """The number of these boots."""
     terms: Mapping[str, float] = {}
-    """Seconds that it is the sum of, part by part, before the most that it may be."""
+    """The parts of the sum in seconds, before the maximum applies."""
 
 
 NO_LEAD = Lead()
 
 
 def longest_lead_s(times: LoopIntervals) -> float:
-    """Return the longest lead that is ever learned."""
+    """Return the longest lead that can be learned."""
     return times.max_provision_s + _BESIDE_BOOT_S
 
 
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a window does before its nodes are asked for, and what it does with them."""
+    """What happens in a window before its nodes are requested, and after they are ready."""
 
     asks_s: float = 0.0
-    """From the lead's beginning until a pass can see what is wanted, at most."""
+    """Maximum seconds from the beginning of the lead until a pass sees the demand."""
     workload: str | None = None
-    """Key of the pods that are to run on the nodes when the window begins; None: nodes that are Ready are enough."""
+    """Key of the pods that have to run on the nodes when the window begins; None if ready nodes are enough."""
 
 
 def configured_lead(seconds: float) -> Lead:
@@ -66,10 +67,10 @@ def configured_lead(seconds: float) -> Lead:
 
 
 def learned_lead(knowledge: Knowledge, groups: Collection[str], ahead: Ahead, times: LoopIntervals) -> Lead:
-    """Return the lead by what is known of boots, binds and starts; `NO_LEAD` where too few boots are.
+    """Return the lead from samples of boots, binds and starts; `NO_LEAD` if there are too few boots.
 
-    `groups` are those on whose nodes the pods can go: the slowest of them counts, and all groups together where too
-    little is known of each of those.
+    `groups` are the groups that can take the pods. The slowest of them counts; if too little is known about one of
+    them, all groups count together.
     """
     known = {group: boots for group in sorted(groups) if len(boots := knowledge.boots.get(group, ())) >= FEWEST}
     if not known and len(pooled := knowledge.pooled_boots) >= FEWEST:
@@ -93,12 +94,12 @@ def learned_lead(knowledge: Knowledge, groups: Collection[str], ahead: Ahead, ti
 
 
 def suitable(cls: PodClass | None, templates: Mapping[str, Template]) -> tuple[str, ...]:
-    """Return the groups whose nodes would take a pod of the class; none where the class is not known."""
+    """Return the groups whose nodes would take a pod of the class; none if the class is unknown."""
     return () if cls is None else tuple(group for group, template in templates.items() if suits(cls, template))
 
 
 def unlikely(ordered: Sequence[float], chance: float) -> float:
-    """Return what the next of at least two sorted samples exceeds with no more than that chance."""
+    """Return the value that the next of at least two sorted samples exceeds with no more than that chance."""
     count = len(ordered)
     excess = sum(sample - ordered[0] for sample in ordered) / (count - 1)
     return ordered[-1] + excess * _stretch(count, chance)
@@ -106,10 +107,10 @@ def unlikely(ordered: Sequence[float], chance: float) -> float:
 
 @cache
 def _stretch(count: int, chance: float) -> float:
-    """Return by how many mean excesses over the shortest of `count` samples the longest is to be stretched.
+    """Return the stretch of the longest of `count` samples, as a multiple of the mean excess over the shortest.
 
-    Of exponential draws from an unknown zero the gaps in their order are independent, so that the chance of an excess
-    has a closed form, which falls with the stretch.
+    The gaps between sorted exponential draws are independent, whatever their origin. So the chance of an excess has a
+    closed form, which falls with the stretch.
     """
     least, most = 0.0, 1.0
     if _exceeded(count, least) <= chance:
@@ -123,7 +124,7 @@ def _stretch(count: int, chance: float) -> float:
 
 
 def _exceeded(count: int, stretch: float) -> float:
-    """Return the chance that the next exponential draw exceeds the longest of `count`, stretched so far."""
+    """Return the chance that the next exponential draw exceeds the longest of `count` samples with that stretch."""
     others = count - 1
     logs = (math.log1p(1 / rank + stretch / others) for rank in range(1, count))
     return math.exp(math.fsum(chain((math.log(count / (count + 1)),), (-logarithm for logarithm in logs))))

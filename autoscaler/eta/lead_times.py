@@ -14,17 +14,17 @@ from autoscaler.snapshot.template import Template
 
 
 class Leads:
-    """Answers from any thread. What a node looks like is as the last pass that knew had it."""
+    """Answers from any thread. The template of a group is that of the last pass that knew one."""
 
     def __init__(self, times: LoopIntervals, pods: Pods, starts: Callable[[], EtaStatus | None] = lambda: None) -> None:
-        """`starts` returns what is known of start-up times; None: nothing, since they are not estimated."""
+        """`starts` returns the known start-up times; None if they are not estimated."""
         self._times = times
         self._pods = pods
         self._starts = starts
         self._templates: Mapping[str, Template] = {}
 
     def lead(self, configured_s: float | None, cls: PodClass | None, ahead: Ahead) -> Lead:
-        """Return how long before a window pods of a class are asked for; `cls` None: where they can go is unknown."""
+        """Return how long before a window pods of a class are requested; with `cls` None, their groups are unknown."""
         if configured_s is not None:
             return configured_lead(configured_s)
         status = self._starts()

@@ -1,4 +1,4 @@
-"""The samples that estimates are made from, updated in each pass. Owned by the deciding thread."""
+"""The samples behind estimates, updated in each pass. Owned by the deciding thread."""
 
 from autoscaler.eta.boot_times import Samples
 from autoscaler.eta.calibration import calibrated
@@ -20,10 +20,10 @@ class StartLearning:
         self._bind, self._runs = Ring(), Ring()
         self._excess = 1.0
         self.boot_samples: Samples = {}
-        """Of every group; replaced as a whole, so that another thread may read it."""
+        """Boots of every group. Each update replaces the whole value, so that another thread may read it."""
 
     def take(self, loaded: Samples) -> None:
-        """Take in what an earlier process learned: it is older than all that this one has."""
+        """Add the samples of an earlier process, which are older than all others."""
         own, self._boots = self._boots.samples(), Rings()
         for samples in (loaded, own):
             for group, of_group in samples.items():
@@ -32,12 +32,12 @@ class StartLearning:
         self.boot_samples = self._boots.samples()
 
     def booted(self, group: str, sample: Sample) -> None:
-        """Take in how long a node took."""
+        """Add the boot time of a node."""
         self._boots.add(group, sample)
         self.boot_samples = self._boots.samples()
 
     def started(self, pod: Pod, record: PodRecord, view: ClusterView, wall: float) -> None:
-        """Take in a pod that has become ready; one whose times are not known teaches nothing."""
+        """Add a pod that became ready; a pod with unknown times gives no sample."""
         if record.ready_at is None or record.scheduled_at is None or pod.node is None:
             return
         sample = Sample(wall, max(0.0, record.ready_at - record.scheduled_at))
@@ -50,15 +50,15 @@ class StartLearning:
             self._bind.add(Sample(wall, max(0.0, record.scheduled_at - room)))
 
     def ran(self, pod: Pod, sample: Sample) -> None:
-        """Take in how long a pod ran that has ended by itself."""
+        """Add the run time of a pod that completed."""
         self._runs.add(sample)
 
     def calibrate(self, within: float) -> None:
-        """Take in which share of the pods on one node was ready by its worst case."""
+        """Add the share of the pods on one node that were ready by their worst case."""
         self._excess = calibrated(self._excess, within)
 
     def knowledge(self, wall: float) -> Knowledge:
-        """Return what is known now."""
+        """Return the present samples."""
         return Knowledge(
             boots=self._boots.ordered(wall),
             warm=self._warm.ordered(wall),
@@ -69,7 +69,7 @@ class StartLearning:
         )
 
     def _room_appeared(self, pod: Pod, record: PodRecord, view: ClusterView) -> float | None:
-        """Return when the pod could first have been bound; None where that is unknown."""
+        """Return when the pod could have been bound at the earliest; None if unknown."""
         node = view.node(pod.node or "")
         since = None if node is None else readiness(node).since
         if since is not None and since > pod.created:

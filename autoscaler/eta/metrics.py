@@ -66,16 +66,16 @@ EXPIRY: tuple[Metric, ...] = (
 
 
 class EtaMetrics:
-    """What one process publishes about capacity and starts."""
+    """Metrics of capacity and pod starts of one process."""
 
     def __init__(self, series: MetricSeries) -> None:
-        """`series` were made of `ETA`."""
+        """`series` must have been created from `ETA`."""
         self._series = series
         for result in ("yes", "no"):
             series.add("pod_start_estimate_within_worst_total", 0, result)
 
     def capacity(self, capacity: ClusterCapacity) -> None:
-        """Publish totals; those of groups that are gone go."""
+        """Set the totals; remove those of groups that no longer exist."""
         self._series.clear("capacity")
         self._series.clear("capacity_wanted_ratio")
         for group, totals in capacity.groups.items():
@@ -101,7 +101,7 @@ class EtaMetrics:
                 self._series.set("capacity", _units(resource, value), resource, state, group)
 
     def age(self, seconds: float) -> None:
-        """Publish how old the totals are."""
+        """Set the age of the totals."""
         self._series.set("capacity_snapshot_age_seconds", seconds)
 
     def estimated(self, estimate: StartEstimate) -> None:
@@ -119,7 +119,7 @@ class EtaMetrics:
         self._series.observe("pod_start_actual_seconds", max(0.0, seconds))
 
     def erred(self, error_s: float, level: WaitLevel, within_worst: bool) -> None:
-        """Count how far an estimate was off: positive is late."""
+        """Record the error of an estimate: positive means late."""
         direction = "late" if error_s > 0 else "early"
         self._series.observe("pod_start_estimate_abs_error_seconds", abs(error_s), direction, str(level.value))
         self._series.add("pod_start_estimate_within_worst_total", 1, "yes" if within_worst else "no")
@@ -133,7 +133,7 @@ class EtaMetrics:
         self._series.observe("node_boot_seconds", seconds, group)
 
     def boot_quantiles(self, spreads: Mapping[str, DurationSpread]) -> None:
-        """Publish how long nodes of each group take."""
+        """Set how long nodes of each group take."""
         self._series.clear("node_boot_quantile_seconds")
         for group, spread in spreads.items():
             self._series.set("node_boot_quantile_seconds", spread.expected, group, "0.5")
@@ -146,10 +146,10 @@ class EtaMetrics:
 
 
 class ExpiryMetrics:
-    """What one process publishes about expired pods."""
+    """Metrics of expired pods of one process."""
 
     def __init__(self, series: MetricSeries) -> None:
-        """`series` were made of `EXPIRY`."""
+        """`series` must have been created from `EXPIRY`."""
         self._series = series
         for reason in (DeleteReason.EXPIRED, DeleteReason.OLD_GENERATION):
             series.add("expired_pods_deleted_total", 0, reason)
@@ -161,7 +161,7 @@ class ExpiryMetrics:
         self._series.add("expired_pods_deleted_total", 1, reason)
 
     def invalid(self, pods: int) -> None:
-        """Count deadlines that cannot be read."""
+        """Count unreadable deadlines."""
         self._series.add("expired_pods_invalid_total", pods)
 
     def failed(self, op: str) -> None:

@@ -1,4 +1,4 @@
-"""The section on pod starts of the status page; `/status/starts` has more."""
+"""The section about pod starts of the status page; `/status/starts` has more."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 def starts_block(status: Callable[[], EtaStatus]) -> CompanionSection:
-    """Return the section; `status` returns what is known as of the last pass."""
+    """Return the section; `status` returns the state after the last pass."""
     return CompanionSection("Starts", "/api/v1/eta", lambda _, all_link: _shown(status(), all_link))
 
 
@@ -59,7 +59,7 @@ def _pending(status: EtaStatus, reasons: Counter[str]) -> str:
 
 
 def _boots(status: EtaStatus, all_link: str | None) -> Html:
-    """Return how long nodes of each group take, the slowest first."""
+    """Return how long nodes of each group take, slowest first."""
     groups = sorted(status.boots, key=lambda group: (-status.boots[group].worst, group))
     shown = groups if all_link is None else groups[:_MOST_GROUPS]
     rows = [

@@ -1,7 +1,8 @@
-"""Finds where pending pods are meant to go, from the results of a pass; places the pods that the pass skipped.
+"""Finds the planned places of pending pods in the results of a pass, and places the pods that the pass skipped.
 
-A pass leaves its simulated cluster, where each pod found room, which nodes it buys for whom, and why others get none.
-Only pods that it held back (too young, not judged yet), and pods that do not exist, are tried on that cluster here.
+The results of a pass contain its simulated cluster, the place of each pod, the nodes to buy and their pods, and why
+other pods get no node. This module tries only two kinds of pods on that cluster: pods that the pass held back (too
+young, not judged yet), and hypothetical pods.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +33,7 @@ _SKIPPED = {
 }
 _WORST_FIRST = (UnknownStart.MAX_SIZE, UnknownStart.RESOURCE_LIMIT, UnknownStart.BACKOFF)
 _TRIED = (Waiting.TOO_YOUNG, Waiting.NOT_JUDGED)
-"""Pods that the pass leaves alone for now, and that go where there is room like any other."""
+"""Pods that the pass leaves alone for now, and that the scheduler places like any other pod."""
 
 
 class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,18 +48,18 @@ class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
     plan: ScaleUpPlan | None
     result: ScaleUpResult | None
     grown: frozenset[str] = frozenset()
-    """Ids of the groups that the pass made grow."""
+    """Ids of the groups that the pass resized."""
     ages: Mapping[str, Sequence[float]] = {}
-    """Seconds since the nodes on their way were asked for, by group, the oldest first."""
+    """Seconds since the upcoming nodes were requested, by group, oldest first."""
     capacity: ClusterCapacity
     next_pass_s: float
     ratio: RatioConstants = RatioConstants()
     runs: Sequence[float] = ()
-    """How long pods ran that end by themselves, sorted."""
+    """Run times of completed pods, sorted."""
 
 
 class PlacementFinder:
-    """Answers where pods go, as of one pass. Not safe to share between threads: it tries pods on the pass's cluster."""
+    """Answers where pods go, as of one pass. Threads must not share it, because it tries pods on the pass's cluster."""
 
     def __init__(self, outcome: PassOutcome) -> None:
         self._outcome = outcome
@@ -68,7 +69,7 @@ class PlacementFinder:
         self._stuck: dict[PodClass, PodPlacement] = {}
 
     def of(self, pod: Pod) -> PodPlacement:
-        """Return where a pending pod of the view goes."""
+        """Return the place of a pending pod of the view."""
         outcome = self._outcome
         waiting = outcome.waiting.get(pod.key)
         if waiting is Waiting.NOMINATED:
@@ -95,7 +96,7 @@ class PlacementFinder:
         return self._without_help(pod.cls)
 
     def new(self, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodPlacement:
-        """Return where a pod that the pass does not know would go.
+        """Return the place of a pod that the pass does not know.
 
         `checkpoint` is called between steps of work, and may raise to end it.
         """
@@ -140,7 +141,7 @@ class PlacementFinder:
         )
 
     def _nominated(self, pod: Pod) -> PodPlacement:
-        """Return the node that the scheduler makes room on: its victims have been evicted."""
+        """Return the node on which the scheduler makes room: its victims have been evicted."""
         view, name = self._outcome.view, pod.nominated_node or ""
         leaving = [pod.cls.grace_s for pod in view.pods_on(name) if pod.deleted is not None]
         return PodPlacement(
@@ -158,7 +159,7 @@ class PlacementFinder:
         return known
 
     def _why(self, cls: PodClass) -> UnknownStart:
-        """Return why nothing can be added for a class: by the groups whose nodes would suit it."""
+        """Return why no node can be added for a class, by the groups whose nodes would suit it."""
         outcome, plan = self._outcome, self._outcome.plan
         limited = outcome.result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
         if limited or (plan is not None and plan.capped_by_nodes_total):
@@ -178,7 +179,7 @@ class PlacementFinder:
         return next((reason for reason in _WORST_FIRST if reason in reasons), UnknownStart.NO_GROUP_FITS)
 
     def _queued(self, cls: PodClass, reason: UnknownStart) -> PodPlacement:
-        """Return the wait for pods that end by themselves and hold room that the class could use, if there are any."""
+        """Return the wait for pods that will complete and free enough room for the class, if there are any."""
         outcome = self._outcome
         if reason is not UnknownStart.NO_GROUP_FITS and self._may_inherit(cls):
             ratio = outcome.ratio
@@ -213,21 +214,21 @@ class PlacementFinder:
 
 
 def finite(cls: PodClass) -> bool:
-    """Whether pods of a class end by themselves: they belong to a Job, or are not restarted for ever."""
+    """Whether pods of a class complete by themselves: they belong to a Job, or their restart policy is not Always."""
     return (cls.owner is not None and cls.owner.kind == "Job") or cls.restart_policy != "Always"
 
 
 def suits(cls: PodClass, template: Template) -> bool:
-    """Whether an empty node of a template would take a pod of the class, other pods aside."""
+    """Whether an empty node of a template would take a pod of the class, without regard to other pods."""
     offered = template.node.allocatable
     roomy = all(offered.get(resource, 0) >= amount for resource, amount in cls.requests.items() if amount)
     return roomy and accepts(cls, template.node)
 
 
 def has_image(view: ClusterView, node: str, pod: Pod) -> bool:
-    """Whether a pod of the same image was ready on a node before this one came (or is now), so that the image is there.
+    """Whether the image is on the node: another pod with it was ready there before this one came, or is ready now.
 
-    Pods that come to a new node together all wait for it.
+    Pods that come to a new node together all wait for the image.
     """
     came = pod.scheduled
     return any(
@@ -240,14 +241,14 @@ def has_image(view: ClusterView, node: str, pod: Pod) -> bool:
 
 
 def cpu_totals(capacity: ClusterCapacity) -> CpuTotals:
-    """Return what the ratio is made of; pods that have a node count as running."""
+    """Return the input of the ratio formula; pods that have a node count as running."""
     cluster, cpu = capacity.cluster, quantity.CPU
     running = cluster.running.get(cpu, 0) + cluster.starting.get(cpu, 0)
     return CpuTotals(cluster.nodes, cluster.capacity.get(cpu, 0), cluster.pending.get(cpu, 0), running)
 
 
 def by_ratio(pod: Pod, totals: ClusterCapacity, ratio: RatioConstants, *, pending: bool) -> StartEstimate:
-    """Return the estimate of the ratio formula; what a `pending` pod asks for is left out of what is wanted."""
+    """Return the estimate of the ratio formula; the request of a `pending` pod itself is subtracted from the demand."""
     cpu, own = cpu_totals(totals), pod.cls.requests.get(quantity.CPU, 0)
     if pending:
         cpu = msgspec.structs.replace(cpu, pending_milli=max(0, cpu.pending_milli - own))
@@ -260,7 +261,7 @@ def by_ratio(pod: Pod, totals: ClusterCapacity, ratio: RatioConstants, *, pendin
 
 
 def workload(pod: Pod) -> str:
-    """Return what a pod is one of, as the key of its samples: its pool, its controller, else its image."""
+    """Return the key of the pod's samples: its pool, its controller, or else its image."""
     owner, pool = pod.cls.owner, pod.cls.headroom
     if pool is not None:
         return pause_workload(pod.namespace, pool)
@@ -268,12 +269,12 @@ def workload(pod: Pod) -> str:
 
 
 def pause_workload(namespace: str, pool: str) -> str:
-    """Return the key of the samples of a pool's pause pods, which have a controller for each template."""
+    """Return the key of the samples of a pool's pause pods. Their controller changes with each template."""
     return f"{namespace}/headroom/{pool}"
 
 
 def _upcoming(outcome: PassOutcome) -> Mapping[str, tuple[str, float]]:
-    """Return group and age of each node on its way by its name in the simulation; low numbers come first."""
+    """Return group and age of each upcoming node by its name in the simulation; low numbers come first."""
     upcoming: dict[str, tuple[str, float]] = {}
     if outcome.placer is None:
         return upcoming
@@ -292,7 +293,7 @@ def _upcoming(outcome: PassOutcome) -> Mapping[str, tuple[str, float]]:
 
 
 def _planned(plan: ScaleUpPlan | None) -> Mapping[str, tuple[str, ...]]:
-    """Return the groups that are to grow for each pod, the chosen one first, by pod key."""
+    """Return the groups that grow for each pod, the chosen one first, by pod key."""
     groups: dict[str, tuple[str, ...]] = {}
     for plan_round in () if plan is None else plan.rounds:
         if plan_round.increases:
@@ -303,7 +304,7 @@ def _planned(plan: ScaleUpPlan | None) -> Mapping[str, tuple[str, ...]]:
 
 
 def pods_to_estimate(pending: Sequence[Pod], most: int) -> tuple[Pod, ...]:
-    """Return the pods that estimates are made for: by priority, then age, then name; the rest report `not_computed`."""
+    """Return the pods to estimate, by priority, then age, then name; the others report `not_computed`."""
     return tuple(sorted((pod for pod in pending if pod.cls.headroom is None), key=_urgency)[:most])
 
 

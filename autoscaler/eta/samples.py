@@ -8,20 +8,20 @@ import msgspec
 
 RING = 50
 FEWEST = 5
-"""With fewer samples a more general distribution is used."""
+"""With fewer samples, a more general distribution is used."""
 MAX_AGE_S = 7 * 86400.0
 _MOST_KEYS = 2000
 EXPECTED, WORST = 0.5, 0.9
 
 
 class DurationSpread(msgspec.Struct, frozen=True, gc=False):
-    """Seconds that something takes: what is expected, and what is not exceeded nine times in ten."""
+    """Seconds that something takes: the expected value, and the value that nine of ten stay within."""
 
     expected: float
     worst: float
 
     def plus(self, other: "DurationSpread") -> "DurationSpread":
-        """Return both one after the other."""
+        """Return the sum of both, one after the other."""
         return DurationSpread(self.expected + other.expected, self.worst + other.worst)
 
 
@@ -41,25 +41,25 @@ def spread(ordered: Sequence[float]) -> DurationSpread:
 
 
 def first_known(candidates: Iterable[Sequence[float]]) -> Sequence[float]:
-    """Return the first of several sorted lists of samples that is long enough; empty where none is."""
+    """Return the first of several sorted lists of samples that is long enough; empty if none is."""
     return next((samples for samples in candidates if len(samples) >= FEWEST), ())
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False):
-    """How long something takes, and the samples that say so."""
+    """How long something takes, with the samples behind it."""
 
     spread: DurationSpread
     samples: Sequence[float] = ()
-    """Sorted; empty where there are fewer than `FEWEST`."""
+    """Sorted; empty if there are fewer than `FEWEST`."""
     assumed: bool = False
-    """Whether there is no sample at all: the spread is a default."""
+    """Whether the spread is a default, because there is no sample at all."""
 
 
 def duration_of(candidates: Sequence[Sequence[float]], default: DurationSpread) -> Duration:
-    """Return how long something takes, by the first of several sorted lists of samples that is long enough.
+    """Return how long something takes, from the first of several sorted lists of samples that is long enough.
 
-    Where none is, the first that is not empty counts. Its worst case is its longest sample, stretched as the worst
-    case of the default is over what that default expects: so few samples say little about the longest.
+    If none is, the first non-empty list counts. Few samples say little about the worst case. So its worst case is the
+    longest sample, multiplied by the default's ratio of worst to expected case.
     """
     if samples := first_known(candidates):
         return Duration(spread(samples), samples)
@@ -70,16 +70,17 @@ def duration_of(candidates: Sequence[Sequence[float]], default: DurationSpread) 
 
 
 class Remaining(msgspec.Struct, frozen=True, gc=False):
-    """How much longer something takes that has begun; `overdue`: longer ago than any sample took."""
+    """How much longer something takes. It is `overdue` if it has already taken longer than every sample."""
 
     spread: DurationSpread
     overdue: bool = False
 
 
 def remaining(boot: Duration, age_s: float, scan_s: float) -> Remaining:
-    """Return how much longer it takes after `age_s`: only samples that took longer count.
+    """Return how much longer it takes after `age_s`; only longer samples count.
 
-    Where none did it is overdue, and expected within a quarter of its age, or one scan interval if that is longer.
+    If there are none, it is overdue. It is then expected within a quarter of its age, or one scan interval if that is
+    longer.
     """
     known = boot.samples or (boot.spread.expected, boot.spread.worst)
     longer = [seconds for seconds in known if seconds > age_s]
@@ -98,23 +99,23 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ring:
-    """The newest samples of one thing."""
+    """The newest samples of one kind."""
 
     def __init__(self, samples: Iterable[Sample] = ()) -> None:
         self._samples = deque(samples, RING)
         self._ordered: tuple[float, ...] | None = None
 
     def add(self, sample: Sample) -> None:
-        """Take one in."""
+        """Add a sample."""
         self._samples.append(sample)
         self._ordered = None
 
     def samples(self) -> tuple[Sample, ...]:
-        """Return them, oldest first."""
+        """Return the samples, oldest first."""
         return tuple(self._samples)
 
     def ordered(self, wall: float) -> tuple[float, ...]:
-        """Return the seconds of those that are not too old, sorted."""
+        """Return the seconds of the samples that are not too old, sorted."""
         while self._samples and wall - self._samples[0].at > MAX_AGE_S:
             self._samples.popleft()
             self._ordered = None
@@ -124,14 +125,14 @@ class Ring:
 
 
 class Rings:
-    """Rings by key; those that have had nothing new for longest go when there are too many."""
+    """Rings by key. If there are too many, the one with the oldest news is dropped."""
 
     def __init__(self, most_keys: int = _MOST_KEYS) -> None:
         self._rings: OrderedDict[str, Ring] = OrderedDict()
         self._most = most_keys
 
     def add(self, key: str, sample: Sample) -> None:
-        """Take a sample in."""
+        """Add a sample."""
         self._rings.setdefault(key, Ring()).add(sample)
         self._rings.move_to_end(key)
         while len(self._rings) > self._most:
@@ -147,19 +148,19 @@ class Rings:
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of durations at one moment: sorted seconds, by what they are of."""
+    """The known durations at one moment: sorted seconds by their kind."""
 
     boots: Mapping[str, Sequence[float]] = {}
-    """By node group."""
+    """Boot times by node group."""
     warm: Mapping[str, Sequence[float]] = {}
-    """Starts of pods whose image the node had: by workload, by group (as `group_key`), and of all (as `ALL`)."""
+    """Starts of pods whose image was on the node: by workload, by group (`group_key`), and of all pods (`ALL`)."""
     cold: Mapping[str, Sequence[float]] = {}
-    """Other starts."""
+    """Starts of pods whose image had to be pulled."""
     bind: Sequence[float] = ()
     runs: Sequence[float] = ()
-    """How long pods ran that end by themselves."""
+    """Run times of pods that completed."""
     excess: float = 1.0
-    """By how much worst cases are stretched, or shrunk where below 1, to hold nine times in ten."""
+    """Factor on worst cases, so that nine of ten pods stay within them; below 1 it narrows them."""
 
     @property
     def pooled_boots(self) -> Sequence[float]:
@@ -167,7 +168,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(sample for samples in self.boots.values() for sample in samples))
 
     def boot(self, group: str) -> Duration:
-        """Return how long a new node of a group takes: by its own samples, or by those of all groups."""
+        """Return how long a new node of a group takes, from its own samples or those of all groups."""
         return duration_of((self.boots.get(group, ()), self.pooled_boots), BOOT)
 
     def binding(self) -> Duration:
@@ -175,7 +176,9 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
         return duration_of((self.bind,), BIND)
 
     def start(self, workload: str, group: str | None, *, cold: bool) -> Duration:
-        """Return how long a pod takes on its node until it is ready: by samples of its workload, its group, or all."""
+        """Return how long a pod takes on its node until it is ready, from samples of its workload, its group, or all
+        pods.
+        """
         known = self.cold if cold else self.warm
         of_group = () if group is None else known.get(group_key(group), ())
         return duration_of((known.get(workload, ()), of_group, known.get(ALL, ())), COLD_START if cold else WARM_START)
@@ -185,5 +188,5 @@ ALL = ""
 
 
 def group_key(group: str) -> str:
-    """Return the key of a node group among workloads."""
+    """Return the key of a node group in mappings by workload."""
     return f"group:{group}"

@@ -17,16 +17,16 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """How estimates turned out so far."""
+    """How accurate past estimates were."""
 
     pods: int = 0
     within_worst: int = 0
     late: int = 0
     abs_error_s: float = 0.0
-    """Sum over all of them."""
+    """Sum over all pods."""
 
     def counted(self, error_s: float, within: bool) -> "Accuracy":
-        """Return it with one more pod."""
+        """Return the score with one more pod."""
         return Accuracy(
             pods=self.pods + 1,
             within_worst=self.within_worst + within,
@@ -36,11 +36,11 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """As of one pass. A replica that does not lead knows nothing."""
+    """The state after one pass. A standby replica knows nothing."""
 
     estimator: PodStartEstimator
     ratio: RatioConstants = RatioConstants()
-    """Constants of the ratio formula, where that is the estimator."""
+    """Constants of the ratio formula, if that is the estimator."""
     computed_at: float | None = None
     capacity: ClusterCapacity | None = None
     estimates: Mapping[str, StartEstimate] = {}
@@ -56,10 +56,10 @@ class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def active_rows(view: ClusterView, *, everything: bool) -> Sequence[tuple[str, float | None]]:
-    """Return name and request time of the pods that have not ended, the oldest first.
+    """Return name and request time of the pods that have not ended, oldest first.
 
-    At most six rows: of more, the first three and the last three, with a row in between that says how many are left
-    out; its time is None.
+    There are at most six rows. Of more pods, the first three and the last three are shown, and a row in between says
+    how many are left out; its time is None.
     """
     pods = [pod for part in (view.pending, *view.pods) for pod in part]
 

@@ -13,7 +13,7 @@ _EVERY_PRIORITY = -(1 << 31)
 
 
 def apart(outcome: PassOutcome) -> PlacementFinder:
-    """Return the places of an outcome on a copy that shares nothing that changes, for another thread to ask."""
+    """Return the places of an outcome on an independent copy, so that another thread may ask."""
     placer = outcome.placer
     if placer is None:
         return PlacementFinder(outcome)
