@@ -27,8 +27,8 @@ class RatioConstants(msgspec.Struct, frozen=True):
 def ratio_start(totals: CpuTotals, request_milli: int, ratio: RatioConstants) -> DurationSpread | None:
     """Return how long a pod takes to start, in whole seconds; None if no usable capacity is left.
 
-    Each total is rounded up to whole cores by itself. If the pod does not fit into the usable capacity, it waits
-    for the share of `run_s` that demand / usable capacity gives, but never less than on a free cluster.
+    Each total is rounded up to whole cores by itself. If the pod does not fit into the usable capacity, its start
+    takes `run_s` times the ratio of demand to usable capacity, but never less than on a free cluster.
     """
     wanted = math.ceil(totals.pending_milli / 1000) + math.ceil(totals.running_milli / 1000)
     usable = math.ceil(totals.provisioned_milli / 1000) - ratio.node_overhead_cpu * totals.nodes
