@@ -82,9 +82,9 @@ def begin(config: Config, environment: Environment) -> CarriedOver:
 def build_autoscaler(
     config: Config, environment: Environment, interner: PodInterner, underway: CarriedOver | None = None
 ) -> Autoscaler:
-    """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider.
+    """Create the decision loop; raises `ConfigError` if the configuration does not suit the provider.
 
-    `underway` is that of the loop whose place this one takes; None: there was none.
+    `underway` is the state of the previous loop; None if there was none.
     """
     refuse_unsuitable(config, environment.provider, has_remote=environment.remote is not None)
     event_writer = PassEventWriter(config, environment.events)
@@ -119,9 +119,9 @@ def refuse_unsuitable(config: Config, provider: CloudProvider, *, has_remote: bo
 
 
 def unpriced_groups(provider: CloudProvider) -> tuple[int, tuple[str, ...]]:
-    """Return how many groups there are of which it can be told what a node costs or that it cannot, and the latter.
+    """Return the number of groups with a known or unknown node price, and the number of those with an unknown one.
 
-    A provider that has to be refreshed first has no groups yet; of one without a template nothing can be told.
+    A provider without a first refresh has no groups yet. A group without a template counts in neither number.
     """
     try:
         templates = {group.id: group.template() for group in provider.groups()}

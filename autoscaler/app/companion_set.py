@@ -57,11 +57,11 @@ class CompanionContext(msgspec.Struct, frozen=True, kw_only=True):
     wake: Callable[[], None] = lambda: None
     """Requests a pass soon."""
     executor: Executor | None = None
-    """Runs the work of companions besides passes and ticks; None means threads of their own."""
+    """Runs the work of companions besides passes and ticks; None means that they create their own threads."""
     listens: bool = True
     """Whether ports may be opened."""
     fresh_headroom: FreshHeadroom = msgspec.field(default_factory=FreshHeadroom)
-    """What the configuration has come to say of it."""
+    """The newest headroom section of the configuration, for its keeper."""
 
 
 class CompanionService(Protocol):
@@ -86,7 +86,7 @@ class CompanionPart(msgspec.Struct, frozen=True, kw_only=True):
     """The section of the status page."""
     service: CompanionService | None = None
     lead_times: Callable[[], Mapping[str, Lead]] = dict
-    """Returns how long before a window its capacity is asked for, by feature and name."""
+    """Returns how many seconds before a window its capacity is requested, by feature and name."""
 
 
 class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
     companions: Companions
     parts: tuple[CompanionPart, ...]
     sections: tuple[CompanionSection, ...]
-    """Their sections of the status page, in page order."""
+    """The companions' sections of the status page, in page order."""
     estimates: EtaKeeper | None = None
     reservations: ReservationService | None = None
 
@@ -121,12 +121,14 @@ class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
         return {} if self.estimates is None else self.estimates.expected
 
     def lead_times(self) -> Mapping[str, Lead]:
-        """Return how long before a window its capacity is asked for, by `headroom/POOL` and `reservations/TARGET`."""
+        """Return how many seconds before a window its capacity is requested, by `headroom/POOL` and
+        `reservations/TARGET`.
+        """
         return {name: lead for part in self.parts for name, lead in part.lead_times().items()}
 
 
 def make_companions(config: Config, context: CompanionContext, others: Sequence[Companion] = ()) -> CompanionSet:
-    """Make the flight recorder and the companions that the configuration asks for, beside `others`."""
+    """Create the flight recorder and the configured companions, in addition to `others`."""
     recorder = _flight_recorder(config, context)
     snapshots = _snapshots(context) if config.observe.debugging_snapshot_enabled else None
     keeper = _eta_keeper(config, context) if config.eta.pod_start_estimates else None
@@ -176,7 +178,7 @@ def _estimates(keeper: EtaKeeper, context: CompanionContext) -> CompanionPart:
 
 
 def _leads(config: Config, keeper: EtaKeeper | None) -> Leads:
-    """Return where lead times are asked for; without estimates nothing is learned of boots."""
+    """Return where to ask for lead times; without estimates, nothing is learned about boots."""
     times = LoopIntervals(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
     return Leads(times, config.pods, lambda: None if keeper is None else keeper.status)
 

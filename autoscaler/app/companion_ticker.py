@@ -8,7 +8,7 @@ from autoscaler.ports import Executor, Leadership
 
 
 class CompanionTicker:
-    """Lets companions tick, each on a thread of the executor, from `start` until the executor stops."""
+    """Calls companions at their intervals, each on a thread of the executor, from `start` until the executor stops."""
 
     def __init__(
         self,
@@ -19,7 +19,7 @@ class CompanionTicker:
         *,
         at_least_s: float = 0.0,
     ) -> None:
-        """No companion ticks more often than every `at_least_s`."""
+        """A companion waits at least `at_least_s` between two ticks."""
         self._companions = companions
         self._executor = executor
         self._clock = clock
@@ -27,7 +27,7 @@ class CompanionTicker:
         self._at_least_s = at_least_s
 
     def start(self) -> None:
-        """Begin: the first tick of each comes at once."""
+        """Begin: the first tick of each companion happens at once."""
         for companion in self._companions.members:
             if companion.interval_s is not None:
                 self._executor.submit(partial(self._go_round, companion))

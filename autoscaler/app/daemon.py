@@ -1,8 +1,9 @@
-"""The daemon: serves HTTP, competes for the lease, follows the cluster, and runs passes until it is told to stop.
+"""The daemon: serves HTTP, competes for the lease, follows the cluster, and runs passes until it has to stop.
 
-Threads: the caller's decides; each watch has one that only decodes and stores; the election has one; events have one;
-a companion with a timer has one; HTTP threads read published values. Whatever ends it, it leaves in this order: nothing
-more is taken in, no more passes and ticks, companions and provider cleaned up, events written, lease released.
+Threads: the caller's thread decides. Each watch has a thread that only decodes and stores. The election, the events,
+and each companion with a timer have one thread each. HTTP threads read published values. The daemon always ends in this
+order: it accepts no more work, ends passes and ticks, cleans up companions and provider, writes events, and releases
+the lease.
 """
 
 import gc
@@ -52,11 +53,11 @@ from cloudprovider.interface import CloudProvider, ProviderContext
 log = Log(__name__)
 
 _LISTEN_S = 1.0
-"""How often the main thread looks up while it waits for something else than the next pass."""
+"""Seconds between two checks of the main thread while it waits for something other than the next pass."""
 _PATIENCE_S = 10.0
-"""How long it waits for the API server before it says again that it is waiting."""
+"""Seconds between two messages that the daemon waits for the API server."""
 _MOST_THREADS = 64
-"""They are started as they are needed."""
+"""Maximum number of threads; each starts when it is needed."""
 
 
 class Daemon:
@@ -70,9 +71,9 @@ class Daemon:
         read: Callable[[], Config] | None = None,
         watchdog: NoWatchdog | None = None,
     ) -> None:
-        """Raises `ConfigError` for whatever can be known to be wrong without asking anybody.
+        """Raises `ConfigError` for every problem that is visible without network access.
 
-        `read` reads the configuration anew; None: it stays as it is. `watchdog` ends the process when it is stuck.
+        `read` reads the configuration again; with None, it never changes. `watchdog` ends the process if it is stuck.
         """
         self._config = config
         self._remote = connect(config)
@@ -141,7 +142,7 @@ class Daemon:
 
     @property
     def port(self) -> int:
-        """The port that HTTP is served on; known once `run` has started."""
+        """The port of the HTTP server; known after `run` has started."""
         return self._web.port
 
     @property
@@ -150,20 +151,20 @@ class Daemon:
         return self._election is None or self._election.is_leading
 
     def stop(self) -> None:
-        """Ask `run` to come to an orderly end."""
+        """Ask `run` to end in an orderly way."""
         self._watchdog.stopping()
         self._stopping.set()
         self._trigger.stop()
 
     def reload(self) -> None:
-        """Read the configuration anew before the next pass; as `stop`, from anywhere."""
+        """Reload the configuration before the next pass; callable from any thread or signal handler, like `stop`."""
         self._reloading.ask()
         self._trigger.wake()
 
     def run(self, provider: CloudProvider | None = None) -> int:
-        """Work until `stop`; return the exit status, 1 where leadership was lost.
+        """Work until `stop`; return the exit status, which is 1 if leadership was lost.
 
-        `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
+        `provider` replaces the configured one. Raises `ConfigError` if the provider reports a bad configuration.
         """
         _tune_interpreter()
         make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
@@ -189,7 +190,7 @@ class Daemon:
             log.warning("config.scheduler_profile", problem=warning)
 
     def _wait_for_lease(self) -> bool:
-        """Wait until this replica leads; False means stop."""
+        """Wait until this replica leads; return False if the daemon has to stop."""
         if self._election is None:
             self._health.start_monitoring(self._clock.now())
             return not self._stopping.is_set()
@@ -213,7 +214,7 @@ class Daemon:
         return not self._stopping.is_set()
 
     def _wait_for_sync(self) -> bool:
-        """Wait until every kind has been listed; False means stop."""
+        """Wait until every kind has been listed; return False if the daemon has to stop."""
         began = self._clock.now()
         while not self._stopping.is_set():
             late = self._feed.wait_synced(_LISTEN_S)
@@ -246,7 +247,7 @@ class Daemon:
             self._clean_up(autoscaler)
 
     def _reloaded(self, autoscaler: Autoscaler, rebuild: Callable[[Config], Autoscaler]) -> Autoscaler:
-        """Return the loop to go on with: one with other options, and the same memory, where the files changed."""
+        """Return the loop to continue with. After a change of the files, it is a new loop with the same memory."""
         current = [autoscaler]
 
         def accept(config: Config) -> None:
@@ -262,7 +263,7 @@ class Daemon:
         return current[-1]
 
     def _run_pass(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
-        """Run one pass and tell of it. A bug in it must not end the process: the next pass starts from a fresh look."""
+        """Run one pass and publish it. A bug must not end the process: the next pass observes everything again."""
         self._publisher.pass_started(began)
         try:
             state = autoscaler.examine(began)
@@ -278,7 +279,7 @@ class Daemon:
         return report
 
     def _explain(self) -> None:
-        """Answer a question about the pass that has ended, if one waits."""
+        """Answer a waiting question about the last pass, if there is one."""
         if self._explanations.is_asked:
             with self._watchdog.busy():
                 begin_step("explain")
@@ -294,9 +295,9 @@ class Daemon:
     def _make_autoscaler(
         self, make: Callable[[], CloudProvider]
     ) -> tuple[Autoscaler, Callable[[Config], Autoscaler]] | None:
-        """Make provider and loop, and what makes the loop anew; None means stop.
+        """Create provider and loop, and the function that creates the loop again; None if the daemon has to stop.
 
-        Tries again while the cloud does not answer.
+        Retries while the cloud does not answer.
         """
         while not self._stopping.is_set():
             try:
@@ -366,6 +367,6 @@ class Daemon:
 
 
 def _tune_interpreter() -> None:
-    """Keep the collector away from what lives for ever, and let watch threads in quickly."""
+    """Exclude permanent objects from garbage collection, and let watch threads run soon."""
     gc.set_threshold(100_000, 50, 50)
     sys.setswitchinterval(0.001)

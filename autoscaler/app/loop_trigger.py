@@ -12,14 +12,14 @@ from autoscaler.observe.report import PassReport
 _FRESH_S = 10.0
 """A scheduler verdict older than this many seconds triggers no pass: the next regular pass will see it."""
 _PAST_S = 0.01
-"""How long after pods stop being too new the next pass begins, since the two clocks advance not quite alike."""
+"""Seconds added to the time at which pods stop being too new, because the two clocks differ a little."""
 
 
 class LoopTrigger:
-    """Waits out the scan interval; a pod that became unschedulable, or a pass that acted, cuts the wait short.
+    """Waits for the scan interval. A pod that became unschedulable, or a pass that acted, shortens the wait.
 
-    After a pass that found pods too new, it waits no longer than they are. It is a `ports.StoreListener` of pods.
-    Source: Cluster Autoscaler's `loop/trigger.go`, which lets pods that were too new wait for the whole interval.
+    After a pass that found pods too new, it waits only until they are old enough. It is a `ports.StoreListener` of
+    pods. Source: Cluster Autoscaler's `loop/trigger.go`, which lets pods that were too new wait for the whole interval.
     """
 
     def __init__(self, loop: Loop, clock: Clock) -> None:
@@ -27,7 +27,7 @@ class LoopTrigger:
         self._clock = clock
         self._woken = False
         self._news = threading.Event()
-        """Set if something ends the wait or must be done during it."""
+        """Set if something ends the wait or has to be done during it."""
         self._stopping = threading.Event()
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -45,12 +45,12 @@ class LoopTrigger:
         self._loop = loop
 
     def wake(self) -> None:
-        """End this wait, or the next one, as soon as passes may follow each other."""
+        """End this wait, or the next one, as soon as the minimum time between passes is over."""
         self._woken = True
         self._news.set()
 
     def interrupt(self) -> None:
-        """Have what is done between passes done now, or after the pass that runs; no pass begins earlier for it."""
+        """Call `meanwhile` now, or after the present pass; this does not start a pass earlier."""
         self._news.set()
 
     def stop(self) -> None:
@@ -59,12 +59,12 @@ class LoopTrigger:
         self._news.set()
 
     def due(self, ended: PassReport) -> float:
-        """Return the monotonic second at which the pass after this one is due, as things are."""
+        """Return the monotonic second of the next pass after this one, as far as known now."""
         wait_s = 0.0 if self._woken else min(self._loop.scan_interval_s, self._early_s(ended))
         return ended.now.mono + max(self._loop.min_pass_interval_s, wait_s)
 
     def _early_s(self, ended: PassReport) -> float:
-        """Return how many seconds after it began a pass wants another one."""
+        """Return the seconds from the beginning of a pass to the next one that it needs; infinite if it needs none."""
         if not self._loop.frequent_loops_enabled:
             return math.inf
         if ended.acted and not self._loop.dry_run:
@@ -77,9 +77,9 @@ class LoopTrigger:
         self._woken = False
 
     def wait(self, ended: PassReport, meanwhile: Callable[[], object] = lambda: None) -> bool:
-        """Wait until the pass after this one is due; False means stop.
+        """Wait until the next pass after this one; return False if the daemon has to stop.
 
-        `meanwhile` is called at the beginning and whenever somebody interrupts.
+        `meanwhile` is called at the beginning and after each interruption.
         """
         meanwhile()
         while (left_s := self._left(self.due(ended))) and not (self._woken or self._stopping.is_set()):

@@ -13,7 +13,7 @@ _COMPANIONS = {
     "With `--pod-start-estimates`": ETA,
     "With `--expired-pod-cleanup`": EXPIRY,
 }
-"""Tables of companions by what brings their metrics."""
+"""Tables of companions, by the feature that adds their metrics."""
 
 _ABSENT = {
     "`created_node_groups_total`, `deleted_node_groups_total`": "no provider creates groups",

@@ -23,7 +23,7 @@ log = Log(__name__)
 def provider_context(
     config: Config, clock: Clock, clusters: ProviderClusters, environment: Mapping[str, str]
 ) -> ProviderContext:
-    """Return what a provider's factory is given."""
+    """Return the input of a provider's factory."""
     provider, down = config.provider, config.scale_down
     return ProviderContext(
         config_file=provider.cloud_config,
@@ -54,7 +54,7 @@ def provider_context(
 def provider_maker(
     config: Config, context: ProviderContext, given: CloudProvider | None, *, has_remote: bool
 ) -> Callable[[], CloudProvider]:
-    """Return what makes the provider; an unknown name or a bad file is found now. Raises `ConfigError`."""
+    """Return the function that creates the provider. Raises `ConfigError` for an unknown name or a bad file."""
     if given is not None:
         return lambda: given
     name = config.provider.cloud_provider or ""

@@ -1,4 +1,4 @@
-"""The API servers that a provider may use: the autoscaled cluster's, and those it connects to."""
+"""The API servers that a provider may use: the autoscaled cluster's, and others to which the provider connects."""
 
 from collections.abc import Callable
 
@@ -15,20 +15,20 @@ from cloudprovider.interface import Misconfigured, NodeApi, ObjectApi
 
 
 def client_settings(config: Config) -> ClientSettings:
-    """Return how API servers are treated."""
+    """Return the settings of connections to API servers."""
     kube = config.kube
     return ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
 
 
 class ProviderClusters:
-    """Gives a provider access. Whatever the cluster, nothing is written but by the leader, and in a dry run nothing."""
+    """Gives a provider access to clusters. Only the leader writes to any of them, and a dry run never writes."""
 
     def __init__(
         self, config: Config, own: Client | None, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]
     ) -> None:
-        """`own` reaches the autoscaled cluster, None where there is no access to it.
+        """`own` reaches the autoscaled cluster; None if there is no access to it.
 
-        `sleep` waits that many seconds and returns False when the program is stopping.
+        `sleep` waits for the given seconds and returns False if the program is stopping.
         """
         self._config = config
         self._own = own
@@ -47,7 +47,7 @@ class ProviderClusters:
         return None if self._own is None else self._objects(self._own)
 
     def connect(self, kubeconfig: str | None) -> ObjectApi:
-        """Return access to another cluster; None: the one that this pod runs in. Raises `Misconfigured`."""
+        """Return access to another cluster; None means the one in which this pod runs. Raises `Misconfigured`."""
         try:
             client = Client.connect(
                 kubeconfig, clock=self._clock, sleep=self._sleep, settings=client_settings(self._config)
@@ -58,7 +58,7 @@ class ProviderClusters:
         return self._objects(client)
 
     def close(self) -> None:
-        """Drop the connections to other clusters."""
+        """Close the connections to other clusters."""
         for client in self._others:
             client.close()
 

@@ -19,7 +19,7 @@ _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 class ProviderServer:
-    """One provider behind one address, until `stop`."""
+    """Serves one provider at one address, until `stop`."""
 
     def __init__(
         self,
@@ -39,17 +39,19 @@ class ProviderServer:
         self._port = 0
 
     def stop(self) -> None:
-        """Ask `run` to come to an end."""
+        """Ask `run` to end."""
         self._stopping.set()
 
     @property
     def port(self) -> int:
-        """The port it listens on; waits until it does."""
+        """The port of the server; waits until it listens."""
         self._listening.wait()
         return self._port
 
     def run(self) -> None:
-        """Answer calls until `stop`. Raises `ConfigError`, and `RetryLater` where the cloud is away at the start."""
+        """Answer calls until `stop`. Raises `ConfigError`, and `RetryLater` if the cloud is unreachable at
+        the start.
+        """
         executor = ThreadExecutor(1)
         client = self._client(executor)
         clusters = ProviderClusters(self._config, client, Unopposed(), self._clock, executor.sleep)
@@ -81,7 +83,7 @@ class ProviderServer:
                 client.close()
 
     def _client(self, executor: ThreadExecutor) -> Client | None:
-        """Connect to the cluster where one is named, or this is a pod of one; some providers keep their state there."""
+        """Connect to the cluster if one is named or this is a pod of one; some providers store their state there."""
         kube = self._config.kube
         if not (kube.kubeconfig or kube.kubernetes or self._environment.get(_IN_CLUSTER)):
             return None

@@ -19,19 +19,19 @@ log = Log(__name__)
 
 
 class ConfigReloader:
-    """Notices changes by content: a mounted ConfigMap changes by its links, not by its times.
+    """Notices changes by content, because a mounted ConfigMap changes its links and not its times.
 
-    `look` belongs to the deciding thread; `ask` may be called from any. A bad file changes nothing, and is reported
-    once for a content.
+    Only the deciding thread may call `look`; any thread may call `ask`. A bad file changes nothing, and is reported
+    once for each content.
     """
 
     def __init__(
         self, config: Config, read: Callable[[], Config] | None, metrics: Metrics, events: EventSink, status: Subject
     ) -> None:
-        """`read` reads everything anew, flags and environment included; None: nothing ever changes."""
+        """`read` reads everything again, including flags and environment; with None, nothing ever changes."""
         self._started = config
         self.config = config
-        """What is in use."""
+        """The configuration in use."""
         self._read = read
         self._metrics = metrics
         self._events = events
@@ -42,13 +42,13 @@ class ConfigReloader:
         metrics.reload_ended(None, waiting=0)
 
     def ask(self) -> None:
-        """Let the next look read the files whether they have changed or not."""
+        """Let the next look read the files even if they have not changed."""
         self._asked.set()
 
     def look(self, accept: Callable[[Config], None]) -> None:
-        """Read the configuration where it may have changed, and hand one that differs to `accept`.
+        """Read the configuration if it may have changed, and pass a different one to `accept`.
 
-        `accept` may refuse it with `ConfigError`; then the old one stays in use.
+        `accept` may reject it with `ConfigError`; then the old one stays in use.
         """
         if self._read is None or not self._due():
             return
@@ -90,7 +90,7 @@ class ConfigReloader:
             self._events.event(self._status, kind, reason, message)
 
     def _digest(self) -> bytes:
-        """Return what stands for the content of the files that a configuration comes from; unreadable ones count."""
+        """Return a value that changes with the content of the configuration's files, even of unreadable ones."""
         whole = sha256()
         for path in (self.config.source.config, self.config.templates.scheduler_config_file):
             if path is not None:
@@ -103,19 +103,19 @@ class ConfigReloader:
 
 
 class FreshHeadroom:
-    """Hands the newest headroom from the deciding thread to that of its keeper."""
+    """Passes the newest headroom from the deciding thread to the thread of its keeper."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fresh: Headroom | None = None
 
     def put(self, headroom: Headroom | None) -> None:
-        """Leave what is to hold from now on."""
+        """Store the headroom to use from now on."""
         with self._lock:
             self._fresh = headroom
 
     def take(self) -> Headroom | None:
-        """Return what has been left since the last call; None: nothing."""
+        """Return the headroom stored since the last call; None if there is none."""
         with self._lock:
             fresh, self._fresh = self._fresh, None
         return fresh

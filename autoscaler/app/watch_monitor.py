@@ -11,19 +11,19 @@ from autoscaler.observe.status import StatusBoard, UndecodedKind
 
 
 class WatchMonitor:
-    """Tells at any time, from any thread, what the watches have come to."""
+    """Reports the state of the watches at any time and on any thread."""
 
     def __init__(self, feed: ClusterFeed, client: Client) -> None:
         self._feed = feed
         self._client = client
 
     def api_server(self, now: Instant) -> ApiServerHealth:
-        """Return what is known of the API server."""
+        """Return the state of the API server."""
         kinds = {path: _watch_figures(stats, now) for path, stats in self._feed.stats().items()}
         return ApiServerHealth(kinds, self._client.clock_ahead_s)
 
     def publish(self, metrics: Metrics, board: StatusBoard, now: Instant) -> None:
-        """Show the same as metrics, and on the board what cannot be decoded."""
+        """Publish the state as metrics, and undecodable objects on the board."""
         odd = ((path, stats) for path, stats in self._feed.stats().items() if stats.undecoded)
         board.undecoded_changed(
             tuple(UndecodedKind(path, stats.undecoded, stats.undecoded_examples) for path, stats in odd)

@@ -1,6 +1,6 @@
-"""The daemon's side of the watchdog: what it shows to the process that watches it, and what ends it from outside.
+"""The daemon's part of the watchdog: its reports to the process that watches it, and its end from outside.
 
-`watchdog_process` is the other side; both are explained in `docs/decisions/watchdog.md`.
+`watchdog_process` is the other part; `docs/decisions/watchdog.md` explains both.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ _SLOWEST_PULSE_S = 1.0
 
 
 class NoWatchdog:
-    """The watchdog of a daemon that runs without: on a thread of another program."""
+    """The watchdog of a daemon without one: on a thread of another program."""
 
     def start(self) -> None:
         """Do nothing."""
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """Do nothing around the work."""
+        """Do nothing before and after the block."""
         yield
 
     def stopping(self) -> None:
@@ -41,7 +41,7 @@ class NoWatchdog:
 
 
 class Watchdog(NoWatchdog):
-    """Has the process ended from outside when it is stuck."""
+    """Ends the process from outside if it is stuck."""
 
     def __init__(self, loop: Loop) -> None:
         self._limits_s = (loop.max_stall_time_s, loop.max_pass_time_s, loop.max_termination_time_s)
@@ -51,9 +51,9 @@ class Watchdog(NoWatchdog):
         self._busy = 0
 
     def start(self) -> None:
-        """Begin to be watched, on the main thread, which does the work.
+        """Start the watchdog; call this on the main thread, which does the work.
 
-        From here on SIGABRT writes all stacks to standard error and exits, whoever sends it.
+        From now on, SIGABRT from any process writes all stacks to standard error and exits.
         """
         current_step.keep_notes_on(self._board, watchdog_process.NOTE_AT)
         _exit_on_abort()
@@ -70,7 +70,7 @@ class Watchdog(NoWatchdog):
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """Hold the work to the limit of a pass."""
+        """Apply the limit of a pass to the block."""
         self._put(watchdog_process.BUSY_AT, self._busy + 1)
         try:
             yield
@@ -79,11 +79,11 @@ class Watchdog(NoWatchdog):
             self._put(watchdog_process.BUSY_AT, self._busy)
 
     def stopping(self) -> None:
-        """Hold the process to its limit for an orderly end, counted from now."""
+        """Apply the limit of an orderly end to the process, from now on."""
         self._put(watchdog_process.STOPPING_AT, 1)
 
     def _pulse(self, watching: "subprocess.Popen[bytes]") -> None:
-        """Show that threads get their turn."""
+        """Report that threads still run."""
         stall_s = self._limits_s[0]
         pause_s = min(_SLOWEST_PULSE_S, stall_s / 8) if stall_s > 0 else _SLOWEST_PULSE_S
         never, count = threading.Event(), 0
@@ -100,11 +100,11 @@ class Watchdog(NoWatchdog):
 
 
 def _exit_on_abort() -> None:
-    """Let SIGABRT write the stacks of all threads and then exit, all of it in C.
+    """Make SIGABRT write the stacks of all threads and then exit, entirely in C.
 
-    The kernel drops deadly signals without a handler for the first process of a container, even SIGKILL from within; a
-    handler of Python's would need the interpreter's lock. So the handler is `_exit` itself, and `faulthandler`, which
-    calls the handler that was there before, comes in front of it. The exit status is 6.
+    For the first process of a container, the kernel drops deadly signals without a handler, even SIGKILL from inside. A
+    Python handler would need the interpreter's lock. So the handler is `_exit` itself, and `faulthandler` comes before
+    it and calls the previous handler. The exit status is 6.
     """
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]

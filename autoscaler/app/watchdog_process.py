@@ -1,8 +1,8 @@
-"""The other end of `watchdog`: a small process that ends the daemon when it is stuck. Run as a file, with nothing else.
+"""The other part of `watchdog`: a small process that ends the daemon if it is stuck. It runs as a file on its own.
 
-It imports only what is built in, so it is small, and shares no lock with the daemon: it works while a C extension holds
-the interpreter's. It counts the time that it lived through itself, so a machine or container that was frozen makes
-nothing due. How it ends the daemon, and why so, is in `docs/decisions/watchdog.md`.
+It imports only built-in modules, so it is small. It shares no lock with the daemon, so it works while a C extension
+holds the interpreter's lock. It measures only the time in which it runs itself, so a frozen machine or container
+exceeds no limit. `docs/decisions/watchdog.md` says how it ends the daemon, and why.
 """
 
 import mmap
@@ -13,7 +13,7 @@ import struct
 import sys
 
 SIZE = 4096
-"""Bytes of the shared board: counters first, the note of what is in hand from `NOTE_AT` on."""
+"""Size of the shared board in bytes: counters first, the note of the current step from `NOTE_AT` on."""
 PULSE_AT, BUSY_AT, STOPPING_AT, NOTE_AT = 0, 8, 16, 64
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 """Signals that ask for an orderly end."""
@@ -23,7 +23,7 @@ _LAST_WORDS_S = 5.0
 
 
 class UnchangedTimer:
-    """For how long a value has stayed as it is; exempt values are not counted."""
+    """Measures how long a value stays unchanged; time with an exempt value does not count."""
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
@@ -40,7 +40,7 @@ class UnchangedTimer:
 
 
 class Watch:
-    """Reads the board and says what is wrong."""
+    """Reads the board and finds problems."""
 
     def __init__(self, board: mmap.mmap, stall_s: float, pass_s: float, end_s: float) -> None:
         self._board = board
@@ -48,7 +48,7 @@ class Watch:
         self.stopping = False
 
     def look(self, passed_s: float) -> str | None:
-        """Return why the daemon must end, `passed_s` seconds after the last look; None if it may continue."""
+        """Return why the daemon must end, `passed_s` seconds after the last check; None if it may continue."""
         pulse, busy = self._number(PULSE_AT), self._number(BUSY_AT)
         self.stopping = self.stopping or self._number(STOPPING_AT) > 0
         stalled = self._stall.seen(pulse, passed_s, counts=True)
@@ -74,7 +74,10 @@ class Watch:
 
 def main(pid: int, board_fd: int, signals_fd: int, *limits_s: float) -> int:
     """Watch the process until it ends: its stop, pass and termination limits in seconds, 0 for none."""
-    for number in (*ENDING, signal.SIGHUP):  # a terminal sends them to both; this process ends with the other
+    for number in (
+        *ENDING,
+        signal.SIGHUP,
+    ):  # A terminal sends them to both processes; this process ends after the other one.
         signal.signal(number, signal.SIG_IGN)
     watch = Watch(mmap.mmap(board_fd, SIZE, prot=mmap.PROT_READ), *limits_s)
     tick_s = min([_LONGEST_TICK_S, *(limit_s / 8 for limit_s in limits_s if limit_s > 0)])

@@ -41,17 +41,17 @@ _SCALABLES = {
     "ReplicationController": "/api/v1/replicationcontrollers",
     "Job": "/apis/batch/v1/jobs",
 }
-"""Where controllers that a CapacityBuffer may imitate live, by kind."""
+"""Collections of the controllers that a CapacityBuffer may imitate, by kind."""
 _DECODERS: Mapping[str, Decoder[Any]] = {
     "PodDisruptionBudget": budget_decoder(),
     "PersistentVolumeClaim": claim_decoder(),
 }
-"""Of kinds that are not kept as they come."""
+"""Decoders of kinds that are not stored unchanged."""
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class WatchedCluster:
-    """Follows the kinds that decisions read and turns what changed into the next view."""
+    """Follows the kinds that decisions read, and updates the view with their changes."""
 
     def __init__(self, feed: Feed, interner: PodInterner, config: Config) -> None:
         self._feed = feed
@@ -90,7 +90,9 @@ class WatchedCluster:
         return self._feed.add(source, log_changes=False)
 
     def _follow_capacity(self, config: Config) -> None:
-        """Follow what asks for capacity beside pods, where that is enabled; the cluster need not know those kinds."""
+        """Follow the kinds that request capacity besides pods, if they are enabled. The cluster may lack
+        these kinds.
+        """
         features = config.features
         buffers = features.capacity_buffer_controller_enabled or features.capacity_buffer_pod_injection_enabled
         self._requests: Store[ProvisioningRequest] | None = None
@@ -113,7 +115,7 @@ class WatchedCluster:
             self._scalables = {kind: self._optional(Scalable, path) for kind, path in _SCALABLES.items()}
 
     def _lack(self, feature: str, *stores: "Store[Any] | None") -> bool:
-        """Whether a feature has to rest because something it needs may not be read; said when that begins."""
+        """Whether a feature has to pause because a kind that it needs is unreadable; this is logged when it begins."""
         lacking = any(store is not None and store.absent for store in stores)
         if lacking and feature not in self._resting:
             log.warning(
@@ -128,7 +130,7 @@ class WatchedCluster:
         return self._feed.add(source, log_changes=False)
 
     def _priorities(self, config: Config) -> Store[ConfigMap] | None:
-        """Follow the priority expander's ConfigMap, and no other, where that expander is used."""
+        """Follow the priority expander's ConfigMap, and no other, if that expander is configured."""
         if "priority" not in config.scale_up.expander:
             return None
         path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
@@ -148,7 +150,7 @@ class WatchedCluster:
         return replace(view, silence_s=silence_s)
 
     def related(self) -> Related:
-        """Return the objects that decisions look up, as the watches last showed them. From any thread."""
+        """Return the objects that decisions look up, as of the last news from the watches. Any thread may call this."""
         related = {field: store.snapshot() for field, store in self._stores.items()}
         if self._lack("storage-capacity", self._stores["csi_drivers"], self._stores["csi_storage_capacities"]):
             related["csi_drivers"] = {}
@@ -171,5 +173,5 @@ class WatchedCluster:
 
 
 def _held(store: Store[R] | None) -> dict[str, R]:
-    """Return what a store has; nothing for a kind that is not followed."""
+    """Return the objects of a store; empty for a kind that is not followed."""
     return {} if store is None else store.snapshot()

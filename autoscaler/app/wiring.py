@@ -1,7 +1,7 @@
-"""Wires one process: what it follows, what it may write, its events, companions and loop.
+"""Wires one process: the kinds that it follows, its writes, events, companions and loop.
 
-The daemon and the replicas of a simulation are wired here alike. Offline runs, which follow no API server, bring an
-`Environment` of their own to `build_autoscaler`.
+The daemon and the replicas of a simulation are wired here in the same way. Offline runs follow no API server, and pass
+their own `Environment` to `build_autoscaler`.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ from cloudprovider.interface import CloudProvider
 
 
 class ProcessPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process runs on, or what stands for it in a simulation."""
+    """The surroundings of a process, or their replacements in a simulation."""
 
     client: Client
     feed: Feed
@@ -45,28 +45,28 @@ class ProcessPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Sends events."""
     metrics: Metrics
     events: EventSink | None = None
-    """Takes all events beside the cluster."""
+    """Receives all events, in addition to the cluster."""
     remote: RemoteExpander | None
-    """Whom the grpc expander asks; needed only where it is chosen."""
+    """The client of the grpc expander; needed only if that expander is configured."""
     companion_executor: Executor | None = None
-    """For what companions do beside passes and ticks; None: threads of their own."""
+    """Runs the work of companions besides passes and ticks; None means that they create their own threads."""
     companions: Sequence[Companion] = ()
-    """Beside those that are configured."""
+    """Companions in addition to the configured ones."""
     listens: bool = True
     """Whether companions may open ports."""
     advise: Advise = no_advice
     """Finds what would help stuck pods; nothing where nobody reads it."""
     limits: Stopwatch = stopped
-    """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
+    """Measures work with a time limit; it is stopped if the speed of the machine must not affect decisions."""
     seed: int = 0
-    """Of random choices, where the configuration has none."""
+    """Seed of random choices if the configuration has none."""
 
 
 class Wiring:
     """The parts of one process. Nothing runs yet."""
 
     def __init__(self, config: Config, ports: ProcessPorts) -> None:
-        """Raises `ConfigError` for companions that cannot be made as configured."""
+        """Raises `ConfigError` if a configured companion cannot be created."""
         self._ports = ports
         self._interner = PodInterner()
         self.source = WatchedCluster(ports.feed, self._interner, config)
@@ -91,7 +91,7 @@ class Wiring:
         self.companion_set = make_companions(config, context, ports.companions)
 
     def environment(self, provider: CloudProvider, listener: RemovalListener) -> Environment:
-        """Return what passes see and touch."""
+        """Return the outside world as passes use it."""
         ports = self._ports
         return Environment(
             source=self.source,
@@ -111,7 +111,7 @@ class Wiring:
         )
 
     def autoscaler(self, config: Config, environment: Environment, underway: CarriedOver | None = None) -> Autoscaler:
-        """Make the loop; raises `ConfigError` where the configuration does not suit the provider."""
+        """Create the loop; raises `ConfigError` if the configuration does not suit the provider."""
         return build_autoscaler(config, environment, self._interner, underway)
 
     def ticker(self, executor: Executor, *, at_least_s: float = 0.0) -> CompanionTicker:
@@ -123,7 +123,7 @@ class Wiring:
 
 
 def make_metrics(config: Config) -> Metrics:
-    """Make the metrics that are configured."""
+    """Create the configured metrics."""
     return Metrics(
         per_node_group=config.observe.emit_per_nodegroup_metrics,
         removal_latency=config.observe.node_removal_latency_tracking_enabled,
