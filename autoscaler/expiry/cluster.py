@@ -16,14 +16,14 @@ from autoscaler.objects.decode import WireDecoder
 
 
 class SweptPods(Protocol):
-    """What sweeps read and write. Any call may raise `AutoscalerError`."""
+    """Reads and writes of a sweep. Any call may raise `AutoscalerError`."""
 
     def all(self, namespaces: Sequence[str]) -> list[ExpiringPod]:
-        """Return the pods of these namespaces; of every one where there are none."""
+        """Return the pods of these namespaces; without namespaces, the pods of all."""
         ...
 
     def delete(self, pod: Expired) -> None:
-        """Delete this very pod, as it was read: `Conflict` if it has changed, `Gone` if it is not there any more."""
+        """Delete the pod as it was read; raises `Conflict` if it has changed, and `Gone` if it no longer exists."""
         ...
 
 
@@ -36,7 +36,7 @@ class ClusterPods:
         self._writes = writes
 
     def all(self, namespaces: Sequence[str]) -> list[ExpiringPod]:
-        """Return the pods of these namespaces, of every one where there are none."""
+        """Return the pods of these namespaces; without namespaces, the pods of all."""
         pods: list[ExpiringPod] = []
         for namespace in namespaces or ("",):
             for body in read_all(self._reads, paths.collection("v1", "Pod", namespace)):
@@ -47,6 +47,6 @@ class ClusterPods:
         return pods
 
     def delete(self, pod: Expired) -> None:
-        """Delete this very pod, as it was read."""
+        """Delete the pod as it was read."""
         ref = ObjectRef("v1", "Pod", pod.name, pod.namespace)
         self._writes.delete(ref, pod.uid, pod.resource_version)

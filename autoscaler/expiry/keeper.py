@@ -1,4 +1,4 @@
-"""The clean-up of expired pods as a companion: a sweep a minute while this replica leads, apart from the passes."""
+"""The clean-up of expired pods as a companion: one sweep per minute on the leader, independent of the passes."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ _WARN_S = 3600.0
 
 
 class ExpiredPods(Companion):
-    """Only ticks matter; they come on one thread."""
+    """Does its work in ticks, which run on one thread."""
 
     name = "expired-pods"
     interval_s = _SWEEP_S
@@ -33,7 +33,7 @@ class ExpiredPods(Companion):
         metrics: ExpiryMetrics,
         deleting: Callable[[str, DeleteReason], None] = lambda uid, reason: None,
     ) -> None:
-        """`deleting` hears uid and reason of each pod right before it is deleted."""
+        """`deleting` receives uid and reason of each pod right before its deletion."""
         every = EVERY_NAMESPACE in eta.expired_pod_namespaces
         self._namespaces = () if every else tuple(dict.fromkeys(eta.expired_pod_namespaces))
         self._terms = ExpiryTerms(
@@ -50,7 +50,7 @@ class ExpiredPods(Companion):
         self._earlier_are_gone = False
 
     def tick(self, now: Instant) -> None:
-        """Delete what is expired. A list that fails ends this sweep, and the next comes all the same.
+        """Delete expired pods. A failed list ends this sweep, and the next sweep tries again.
 
         Raises `LeadershipLost`.
         """
@@ -87,7 +87,7 @@ class ExpiredPods(Companion):
         return True
 
     def _warn(self, invalid: tuple[ExpiringPod, ...], now: Instant) -> None:
-        """Tell of deadlines that cannot be read, once an hour for each pod."""
+        """Report unreadable deadlines, once an hour for each pod."""
         self._metrics.invalid(len(invalid))
         self._warned = {uid: warned for uid, warned in self._warned.items() if now.mono - warned < _WARN_S}
         for pod in invalid:

@@ -1,7 +1,7 @@
-"""Selects the pods whose deadline annotation has passed. Off unless namespaces are named.
+"""Selects the pods whose deadline annotation has passed. The feature is off unless namespaces are configured.
 
-A deadline is plain ASCII digits, Unix seconds; a pod is expired when now is beyond it, not at it. Anything else is
-invalid and expires nothing. Pods of an earlier generation of ours go too, but only those that carry a deadline.
+A deadline is plain ASCII digits, Unix seconds. A pod is expired after that second, not at it. Any other text is invalid
+and expires nothing. Our pods of an earlier generation expire too, but only those that have a deadline.
 """
 
 import re
@@ -21,13 +21,13 @@ _VALID = re.compile(r"[0-9]{1,11}", re.ASCII)
 
 
 class ExpiringPod(Wire, frozen=True):
-    """A pod, as far as its expiry depends on it."""
+    """The parts of a pod on which its expiry depends."""
 
     metadata: ObjectMeta
 
 
 class Expired(msgspec.Struct, frozen=True):
-    """A pod to delete: this very one, as it was read."""
+    """A pod to delete, as it was read."""
 
     namespace: str
     name: str
@@ -41,27 +41,27 @@ class Sweep(msgspec.Struct, frozen=True):
     """The result of one sweep over all pods."""
 
     delete: tuple[Expired, ...] = ()
-    """The oldest deadline first, each pod once, at most as many as allowed."""
+    """Pods to delete, oldest deadline first, each pod once, up to the maximum."""
     invalid: tuple[ExpiringPod, ...] = ()
-    """Pods whose annotation is no deadline."""
+    """Pods whose annotation is not a valid deadline."""
 
 
 class ExpiryTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What may be deleted."""
+    """The pods that may be deleted."""
 
     namespaces: Collection[str]
     annotation: str = "delete-at"
     most: int = 50
     generation: str | None = None
-    """The current one; None: there are no generations."""
+    """The present generation; None if there are no generations."""
 
 
 def plan_sweep(
     pods: Iterable[ExpiringPod], terms: ExpiryTerms, now: float, *, earlier_generations: bool = False
 ) -> Sweep:
-    """Return which pods go at `now` (Unix seconds).
+    """Return the pods to delete at `now` (Unix seconds).
 
-    `earlier_generations` removes pods of ours that carry another generation than the current one too.
+    With `earlier_generations`, this includes our pods of other generations than the present one.
     """
     expired: list[Expired] = []
     invalid: list[ExpiringPod] = []
@@ -82,7 +82,7 @@ def plan_sweep(
 
 
 def may_touch(meta: ObjectMeta, namespaces: Collection[str]) -> bool:
-    """Whether a pod may ever be deleted here: not one of a node's own, nor of the system unless that is named."""
+    """Whether a pod may ever be deleted: no pod of a node itself, and no system pod unless its namespace is named."""
     if meta.namespace not in namespaces and (EVERY_NAMESPACE not in namespaces or meta.namespace == SYSTEM):
         return False
     static = MIRROR in meta.annotations or meta.annotations.get(SOURCE, "api") != "api"

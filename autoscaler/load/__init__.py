@@ -1,1 +1,1 @@
-"""The load generator: pods for trying out a cluster."""
+"""The load generator: creates pods to test a cluster."""

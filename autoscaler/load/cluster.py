@@ -31,7 +31,7 @@ class _Meta(msgspec.Struct, frozen=True):
 
 
 class Generated(msgspec.Struct, frozen=True):
-    """A generated pod as it is now."""
+    """A generated pod in its present state."""
 
     metadata: _Meta
     status: _PodPhaseForm = _PodPhaseForm()
@@ -42,7 +42,7 @@ class _PodList(msgspec.Struct, frozen=True):
 
 
 class LoadPods:
-    """Creates, lists and deletes generated pods, and never any other."""
+    """Creates, lists and deletes generated pods, and never touches any other pod."""
 
     def __init__(self, client: Client, writes: ClusterWrites, namespace: str) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class LoadPods:
         self._namespace = namespace
 
     def live(self) -> int:
-        """Return how many generated pods there are that have not ended."""
+        """Return the number of generated pods that have not ended."""
         return sum(
             pod.status.phase not in ("Succeeded", "Failed") for pod in self._list(f"{MANAGED_BY}={OURS},{BATCH}")
         )
@@ -63,14 +63,16 @@ class LoadPods:
             raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
 
     def create(self, pod: Mapping[str, Any]) -> None:
-        """Create one pod; one of that name that is there already is the same, from a call that seemed to fail."""
+        """Create one pod. An existing pod with its name counts as created, because an earlier call may only seem to
+        have failed.
+        """
         try:
             self._writes.create(pod)
         except Conflict:
             return
 
     def get(self, name: str) -> Generated | None:
-        """Return one pod; None where it is gone."""
+        """Return one pod; None if it does not exist."""
         try:
             body = self._client.get(paths.pod(self._namespace, name))
         except Gone:
@@ -81,14 +83,14 @@ class LoadPods:
             raise RetryLater(f"the API server sent something that is no pod: {error}") from error
 
     def delete(self, name: str, uid: str = "") -> None:
-        """Delete one pod; it being gone already is fine."""
+        """Delete one pod; succeeds if it no longer exists."""
         try:
             self._writes.delete(ObjectRef("v1", "Pod", name, self._namespace), uid or None)
         except Gone:
             return
 
     def delete_batch(self, batch: str) -> int:
-        """Delete the pods of a batch; return how many there were."""
+        """Delete the pods of a batch; return their number."""
         pods = self._list(f"{MANAGED_BY}={OURS},{BATCH}={batch}")
         for pod in pods:
             self.delete(pod.metadata.name, pod.metadata.uid)
@@ -105,9 +107,9 @@ class PolledPod:
         self._sleep = sleep
 
     def until_left_pending(self, timeout_s: float) -> bool:
-        """Look once a second until it is not Pending; False: it still is.
+        """Check once a second until the pod is not Pending; return False if it still is at the end.
 
-        `NeverStarted` where it failed or is not there any more, `Stopped` where the program is stopping.
+        Raises `NeverStarted` if the pod failed or no longer exists, and `Stopped` if the program is stopping.
         """
         give_up = self._clock.now().mono + timeout_s
         while True:
@@ -125,5 +127,5 @@ class PolledPod:
                 raise Stopped("stopped while waiting for a pod")
 
     def delete(self) -> None:
-        """Delete it."""
+        """Delete the pod."""
         self._pods.delete(self.name)

@@ -20,7 +20,7 @@ _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
 class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What became of one pod: seconds until it left Pending, or why it never did."""
+    """The outcome of one pod: seconds until it left Pending, or why it never did."""
 
     pod: str
     started_s: float | None = None
@@ -28,9 +28,9 @@ class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def connect(config: Config, clock: Clock, sleep: Callable[[float], bool], allowed: Sequence[str] = ()) -> Client:
-    """Prepare to talk to a cluster that may get load; raises `ConfigError` for a cluster that was not named.
+    """Connect to a cluster for the load; raises `ConfigError` for a cluster that is not allowed.
 
-    `allowed` are host names of API servers, beside this machine's own, that may get load.
+    `allowed` are host names of API servers that may get load, in addition to this machine.
     """
     kube = config.kube
     client = Client.connect(
@@ -48,7 +48,7 @@ def connect(config: Config, clock: Clock, sleep: Callable[[float], bool], allowe
 
 
 class Generator:
-    """Makes load in one namespace of one cluster."""
+    """Creates load in one namespace of one cluster."""
 
     def __init__(
         self,
@@ -58,17 +58,17 @@ class Generator:
         steady_sleep: Callable[[float], bool],
         namespace: str,
     ) -> None:
-        """`sleep` returns False once a stop was requested; `steady_sleep` never does: it serves the clean-up."""
+        """`sleep` returns False after a stop was requested. `steady_sleep` never does; the clean-up uses it."""
         self._clock = clock
         self._sleep = sleep
         self._steady_sleep = steady_sleep
         self._pods = LoadPods(client, Writes(client, Unopposed(), clock, steady_sleep), namespace)
 
     def run(self, load: LoadSpec, batch: str, most: int) -> tuple[PodBatch, list[LoadOutcome]]:
-        """Create the pods of a batch, as many as fit under `most` generated pods in all, and wait for them.
+        """Create the pods of a batch, up to a total of `most` generated pods, and wait for them.
 
-        Return what was made and what became of each. Raises `Stopped`, and `RetryLater` where the API server cannot be
-        reached for longer than 7 seconds.
+        Return the created pods and the outcome of each. Raises `Stopped`, and `RetryLater` if the API server is
+        unreachable for more than 7 seconds.
         """
         plan = plan_load(load, batch, self._pods.live(), most, self._clock.now().wall)
         began = self._clock.now().mono
@@ -81,12 +81,12 @@ class Generator:
         return plan, outcomes
 
     def keep(self, seconds: float) -> None:
-        """Leave the load where it is for so long; raises `Stopped`."""
+        """Leave the load in place for this time; raises `Stopped`."""
         if not self._sleep(seconds):
             raise Stopped("stopped while the load was kept")
 
     def _create(self, plan: PodBatch) -> Iterator[tuple[str, str]]:
-        """Create pods; yield the name and the cause for each that the API server will not have."""
+        """Create pods; yield name and cause for each pod that the API server rejects."""
         for pod in plan.pods:
             if not self._sleep(0.0):
                 raise Stopped("stopped while pods were created")
@@ -104,7 +104,7 @@ class Generator:
         return LoadOutcome(pod=name, started_s=round(self._clock.now().mono - began, 1))
 
     def delete(self, batch: str) -> int:
-        """Delete the pods of a batch, trying again as `insist` does; return how many there were."""
+        """Delete the pods of a batch, with the retries of `insist`; return their number."""
         there: list[int] = []
         insist(lambda: there.append(self._pods.delete_batch(batch)), self._steady_sleep)
         return there[-1]

@@ -1,4 +1,4 @@
-"""Generated pods: they sleep, and each has a deadline."""
+"""Specifies generated pods: they sleep, and each has a deadline."""
 
 from typing import Any
 
@@ -12,16 +12,16 @@ _IMAGE = "registry.k8s.io/pause:3.10"
 
 
 class LoadSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """The load that the user asks for."""
 
     count: int
     cpu: str = "2"
     memory: str = "2000000Ki"
     namespace: str = "load"
     duration_s: int = 300
-    """How long it stays once all of it has started."""
+    """Seconds for which the load stays after all of it has started."""
     deadline_s: float = 900.0
-    """How long it may take to start."""
+    """Maximum seconds until a pod has started."""
     priority_class: str = ""
     generation: str = "1"
     image: str = _IMAGE
@@ -29,7 +29,7 @@ class LoadSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """What is made of it."""
+    """The pods to create."""
 
     batch: str
     requested: int
@@ -37,12 +37,12 @@ class PodBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def capped(self) -> bool:
-        """Whether fewer are made than were asked for."""
+        """Whether fewer pods are created than the user asked for."""
         return len(self.pods) < self.requested
 
 
 def plan_load(load: LoadSpec, batch: str, live: int, most: int, now: float) -> PodBatch:
-    """Return the pods of a batch; `most` generated pods may live at one time, `live` do already."""
+    """Return the pods of a batch. At most `most` generated pods may exist at a time, and `live` exist already."""
     count = max(0, min(load.count, most - live))
     return PodBatch(batch=batch, requested=load.count, pods=tuple(_pod(load, batch, n, now) for n in range(count)))
 

@@ -1,4 +1,4 @@
-"""Waiting for a generated pod to leave Pending, through all failures of the connection."""
+"""Waits for a generated pod to leave Pending, despite failures of the connection."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,23 +10,25 @@ _PAUSES_S = (1.0, 2.0, 4.0)
 
 
 class Watched(Protocol):
-    """One pod, as far as waiting goes."""
+    """One pod, as far as waiting needs it."""
 
     name: str
 
     def until_left_pending(self, timeout_s: float) -> bool:
-        """Wait until it is not Pending, or not there any more; False: it still is. Raises `RetryLater` if cut off."""
+        """Wait until the pod is not Pending or no longer exists; return False on time-out. Raises `RetryLater` if
+        interrupted.
+        """
         ...
 
     def delete(self) -> None:
-        """Delete it; raises `AutoscalerError`."""
+        """Delete the pod; raises `AutoscalerError`."""
         ...
 
 
 def insist(call: Callable[[], None], sleep: Callable[[float], bool]) -> None:
-    """Make a call; one that raises `RetryLater` is made again after 1, 2 and 4 seconds, then the error goes on.
+    """Make a call. After `RetryLater`, retry after 1, 2 and 4 seconds, then raise the error.
 
-    `sleep` returns False when the program is stopping: `Stopped`.
+    `sleep` returns False if the program is stopping; then this raises `Stopped`.
     """
     for pause_s in _PAUSES_S:
         try:
@@ -42,11 +44,11 @@ def insist(call: Callable[[], None], sleep: Callable[[float], bool]) -> None:
 def wait_started(
     pod: Watched, deadline_s: float, clock: Clock, sleep: Callable[[float], bool], began: float | None = None
 ) -> None:
-    """Return once the pod has left Pending; `sleep` returns False when the program is stopping.
+    """Return after the pod has left Pending; `sleep` returns False if the program is stopping.
 
-    A connection that breaks is tried again after 1, 2 and 4 seconds, then the pod is deleted: `NeverStarted`. A
-    deadline (seconds from the monotonic second `began`, or from now) that has passed is not tried again. Who stops gets
-    `Stopped`, and the pod is deleted.
+    After a broken connection, retry after 1, 2 and 4 seconds. Then delete the pod and raise `NeverStarted`. After the
+    deadline (seconds from the monotonic second `began`, or from now), do not retry. If the program is stopping, delete
+    the pod and raise `Stopped`.
     """
     give_up = (clock.now().mono if began is None else began) + deadline_s
     pauses = iter(_PAUSES_S)
@@ -70,7 +72,7 @@ def wait_started(
 
 
 def _delete(pod: Watched) -> str:
-    """Delete a pod and return what is to be said of that: nothing, unless it failed."""
+    """Delete a pod; return a message if that failed, otherwise an empty text."""
     try:
         pod.delete()
     except Gone:

@@ -1,1 +1,1 @@
-"""Recordings of passes as files: the flight recorder, the anonymizer and the snapshot page."""
+"""Records passes in files: the flight recorder, the anonymizer and the snapshot page."""

@@ -1,10 +1,10 @@
 """Anonymizes scenario files: replaces every user-chosen name, and keeps decisions the same.
 
-One name gets one pseudonym wherever it stands, also inside names that are made of others, such as those of template
-nodes. Pseudonyms sort as the names did, so nothing that goes by the order of names goes another way, and end in a
-keyed hash, so that one key gives names that can be told again in another file. What is kept: keys of labels, labels of
-the kinds of machines and of zones, resources, numbers, the namespaces that every cluster has, and words that the
-format itself uses. Texts that a cloud or a kubelet wrote are dropped.
+A name has the same pseudonym everywhere, also inside composed names, such as those of template nodes. Pseudonyms sort
+in the order of the names, so decisions that depend on the order stay the same. They end in a keyed hash, so names are
+recognisable in another file with the same key. These texts are kept: keys of labels, labels of machine kinds and zones,
+resources, numbers, the namespaces that every cluster has, and words of the format. Texts from a cloud or a kubelet are
+dropped.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from cloudprovider.document import parse_yaml
 from cloudprovider.expression import Expression
 
 _KEPT_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""Namespaces that rules know by name; in order, because pseudonyms keep their place among them."""
+"""Namespaces that rules name, sorted, because pseudonyms keep their position among them."""
 _KEPT_WORDS = frozenset(
     ("", "true", "false", MANAGER, "default-scheduler", "system-cluster-critical", "system-node-critical")
 )
@@ -79,7 +79,7 @@ _MACHINE_LABEL_DOMAINS = (
 )
 _MACHINE_LABELS = ("kubernetes.io/arch", "kubernetes.io/os")
 _MACHINE_LABEL_WORDS = ("accelerator", "capacity-type", "capacitytype", "nvidia")
-"""Labels whose values say what a machine is, and not whose: by domain, whole, or by a part."""
+"""Labels whose values describe a machine and not its owner: by domain, by whole key, or by a part of the key."""
 _NAMING_FLAGS = frozenset(
     (
         "allowed-scheduler-names",
@@ -107,7 +107,7 @@ def with_pseudonyms(document: dict[str, Any], key: bytes) -> dict[str, Any]:
 
 
 class Pseudonyms:
-    """What every name of a file is called instead."""
+    """The replacement of every name of a file."""
 
     def __init__(self, names: Iterable[str], groups: Iterable[str], key: bytes) -> None:
         sorted_names = sorted(names)
@@ -117,7 +117,9 @@ class Pseudonyms:
         self._suffixes = {f"-{suffix_of(group)}": f"-{suffix_of(self._pseudonyms[group])}" for group in groups}
 
     def of(self, text: str) -> str:
-        """Return a text with pseudonyms for names, as a whole or in one of the ways in which names are joined."""
+        """Return a text with pseudonyms for names: for the whole text, or for its parts in one of the known
+        compositions.
+        """
         if text in self._pseudonyms:
             return self._pseudonyms[text]
         for old, new in self._templates.items():
@@ -131,7 +133,7 @@ class Pseudonyms:
         return text
 
     def within(self, text: str) -> str:
-        """Return a list of words, as flags and annotations have them, with pseudonyms."""
+        """Return a list of words, as in flags and annotations, with pseudonyms."""
         return _TOKEN.sub(lambda match: self.of(match[0]), text)
 
 
@@ -147,7 +149,7 @@ class _Renamer:
         self._gpu_label = document.get("gpuLabel") or ""
         self._groups = [group["id"] for group in document.get("nodeGroups") or () if "id" in group]
         chosen = {name for name in self._names_in(document) if _is_chosen(name)}
-        # What is joined of names alone follows from them, wherever it stands.
+        # A composition of names alone follows from them, wherever it appears.
         chosen = {name for name in chosen if "/" not in name or not chosen.issuperset(_chosen_parts(name))}
         self._names = Pseudonyms(chosen | {group for group in self._groups if _is_chosen(group)}, self._groups, key)
 
@@ -164,7 +166,7 @@ class _Renamer:
         return content
 
     def _names_in(self, data: Any, key: str = "") -> Iterator[str]:
-        """Yield what stands where names stand."""
+        """Yield the texts in places for names."""
         if isinstance(data, list):
             for item in data:
                 if isinstance(item, str) and key in _NAME_LISTS:
@@ -228,7 +230,7 @@ class _Renamer:
         )
 
     def _priorities(self, text: str) -> str:
-        """Return priorities that name the groups which the patterns match; a text that is none stays out."""
+        """Return priorities that name the groups that the patterns match; an invalid text is left out."""
         try:
             levels = parse_yaml(text)
             groups_by_level = {
@@ -262,7 +264,7 @@ def _chosen_parts(name: str) -> list[str]:
 
 @cache
 def _reserved() -> frozenset[str]:
-    """Return the words that the format uses: keys and values of a fixed set, resources, flags."""
+    """Return the words of the format: keys and values of a fixed set, resources, flags."""
     words: set[str] = set(flags())
     seen: set[Any] = set()
 

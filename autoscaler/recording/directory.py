@@ -1,7 +1,8 @@
-"""A directory that keeps the newest recordings, written beside the passes.
+"""A directory with the newest recordings, which are written in parallel to the passes.
 
-Files appear whole or not at all, and there are never more than asked for. A disk that is slow costs recordings, not
-time: while one is being written others are dropped, and counted. So is what a full disk refuses.
+A file appears complete or not at all, and their number never exceeds the maximum. A slow disk does not delay passes:
+while one recording is being written, others are dropped and counted. Recordings that a full disk rejects are counted
+too.
 """
 
 import contextlib
@@ -24,10 +25,10 @@ _PART_SUFFIX = ".part"
 
 
 class RecordingDirectory:
-    """Puts recordings into a directory. `put` belongs to the deciding thread."""
+    """Stores recordings in a directory. Only the deciding thread may call `put`."""
 
     def __init__(self, directory: Path, keep: int, executor: Executor, metrics: Metrics) -> None:
-        """`keep` files at most; the directory is made when the first is written."""
+        """Stores at most `keep` files; the first write creates the directory."""
         self._directory = directory
         self._keep = keep
         self._executor = executor
@@ -37,7 +38,7 @@ class RecordingDirectory:
         self._failing = False
 
     def put(self, wall_s: float, encode_pass: Callable[[], bytes | None]) -> None:
-        """Write what `encode_pass` returns, on the executor; None is not written. `wall_s` is the time of the pass."""
+        """Write the result of `encode_pass` on the executor, unless it is None. `wall_s` is the time of the pass."""
         if not self._writing.acquire(blocking=False):
             self._metrics.recorded(Recorded.DROPPED)
             return
@@ -81,7 +82,7 @@ class RecordingDirectory:
             raise
 
     def _next_number(self) -> int:
-        """Return the number of the next file; what earlier processes left whole stays until its turn comes."""
+        """Return the number of the next file; complete files of earlier processes stay until they are the oldest."""
         if self._number is None:
             for part_file in self._directory.glob(f"pass-*{_PART_SUFFIX}"):
                 part_file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The flight recorder: keeps the last passes as files that replay them, and serves the newest."""
+"""The flight recorder: stores the last passes as files that replay them, and serves the newest."""
 
 import threading
 from collections.abc import Callable
@@ -15,12 +15,14 @@ LATEST = "/api/v1/recordings/latest"
 
 
 class FlightRecorder(Companion):
-    """A pass that did not see the cluster, or not as it is, is not recorded."""
+    """Records every pass, unless it did not see the cluster, or its data was outdated."""
 
     name = "recorder"
 
     def __init__(self, directory: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
-        """Without a `directory` only the newest pass is kept, and only in memory. `publish` changes files last."""
+        """Without `directory`, it keeps only the newest pass, in memory. `publish` changes files just before they are
+        served.
+        """
         self._directory = directory
         self._publish = publish
         self._latest: EndedPass | None = None
@@ -28,7 +30,7 @@ class FlightRecorder(Companion):
         self._encoding = threading.Lock()
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Keep the pass; writing it down is work for another thread."""
+        """Keep the pass; another thread writes the file."""
         if ended.report.view is None or ended.report.silent_s:
             return
         self._latest = ended
@@ -36,7 +38,7 @@ class FlightRecorder(Companion):
             self._directory.put(ended.report.now.wall, lambda: self._recording(ended))
 
     def latest(self) -> bytes | None:
-        """Return the newest recording; None before the first. From any thread."""
+        """Return the newest recording; None before the first. Any thread may call this."""
         latest = self._latest
         return None if latest is None else self._recording(latest)
 
@@ -62,7 +64,7 @@ class FlightRecorder(Companion):
         return {LATEST: {"GET": endpoint}}
 
     def _recording(self, ended: EndedPass) -> bytes | None:
-        """Return the file of a pass, made once however many ask for it."""
+        """Return the file of a pass; it is made once for all requests."""
         with self._encoding:
             if self._encoded is None or self._encoded[0] is not ended:
                 body = record(ended, ended.config, f"pass-{rfc3339(ended.report.now.wall)}")

@@ -1,8 +1,7 @@
-"""Writes and reads a pass as a file that replays it to the same decision, to the byte.
+"""Writes and reads a pass as a file; its replay gives the same decision, to the byte.
 
-A pass is a function of the cluster as it was found, of what earlier passes left, of the moment, and of what cloud,
-cluster and stopwatch answered on the way. The cluster is in the fields that every scenario has; the rest is in
-`memory`.
+A pass is a function of the cluster, the memory of earlier passes, the time, and the answers of cloud, cluster and
+stopwatch. The cluster is in the fields that every scenario has; the rest is in `memory`.
 """
 
 from collections.abc import Mapping
@@ -47,24 +46,24 @@ _EMPTY_ANSWERS: Mapping[QuestionKind, object] = {
     QuestionKind.ENDED: (),
     QuestionKind.TIME_OVER: False,
 }
-"""By kind of question, the answer that has no effect."""
+"""The answer without effect, by kind of question."""
 
 
 _NOT_DECIDED = ("view", "registry", "timings", "advice")
 
 
 class PassOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass began with and was told, beside the cluster."""
+    """The input of a pass, except the cluster: its state at the beginning, and the answers that it got."""
 
     remembered: PassMemory
     answers: tuple[LoggedAnswer, ...] = ()
     scheduler: SchedulerProfile = SchedulerProfile()
     silence_s: Mapping[str, float] = {}
-    """Seconds for which nothing had been heard of a kind, by its path; only of kinds that were silent for too long."""
+    """Seconds of silence of kinds that were silent for too long, by path."""
 
 
 def record(ended: EndedPass, config: Config, name: str, description: str = "") -> bytes | None:
-    """Return a scenario file (JSON) that replays a pass which has ended; None where it never saw the cluster."""
+    """Return a scenario file (JSON) that replays a finished pass; None if the pass never saw the cluster."""
     view, remembered, report = ended.report.view, ended.memory_before, ended.report
     if view is None:
         return None
@@ -72,7 +71,7 @@ def record(ended: EndedPass, config: Config, name: str, description: str = "") -
     memory = {
         "version": MEMORY_VERSION,
         "now": encoder.encode(report.now),
-        # Readings of the pass before only save time.
+        # Readings of the previous pass only save time.
         "remembered": encoder.encode(msgspec.structs.replace(remembered, readings=None)),
         "answers": [_encode_answer(logged, encoder) for logged in ended.answers if _is_needed_for_replay(logged)],
     }
@@ -94,9 +93,9 @@ def record(ended: EndedPass, config: Config, name: str, description: str = "") -
 
 
 def decision(ended: EndedPass) -> bytes:
-    """Return all that a pass found, decided, did and leaves behind, as bytes (JSON): equal for equal decisions.
+    """Return everything that a pass found, decided, did and left in memory, as bytes (JSON): equal for equal decisions.
 
-    What it took in seconds is not in it, nor is the cluster that it was shown, nor the advice for people.
+    Durations, the observed cluster and the advice for people are left out.
     """
     report, registry = ended.report, ended.report.registry
     encoder = RecordingEncoder(Groups())
@@ -113,9 +112,9 @@ def decision(ended: EndedPass) -> bytes:
 def read_memory(
     recorded: RecordedMemory, interner: PodInterner, templates: Mapping[str, NodeTemplate | None]
 ) -> PassOrigin:
-    """Return what a recorded pass began with; `templates` has what the cloud says of each group.
+    """Return the input of a recorded pass; `templates` has the cloud's template of each group.
 
-    Raises `ConfigError` naming the first thing that this release does not understand.
+    Raises `ConfigError` that names the first part that this release does not understand.
     """
     memory = recorded.content
     try:
@@ -134,7 +133,7 @@ def read_memory(
 
 
 def _is_needed_for_replay(logged: LoggedAnswer) -> bool:
-    """Whether a replay needs to be told: not what the file says anyway, and not that nothing came of something."""
+    """Whether a replay needs the answer: not if the file contains it anyway, or if it says that nothing happened."""
     if logged.raised is not None:
         return True
     if logged.asked is QuestionKind.GROUP_PRICE:

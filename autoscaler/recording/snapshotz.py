@@ -21,7 +21,7 @@ from autoscaler.scenario.bare import bare_node
 PATH = "/snapshotz"
 _TIMEOUT_S = 120.0
 _CLIENT_CHECK_S = 1.0
-"""How often a request looks whether its client is still there: it keeps others out."""
+"""Seconds between two checks whether the client is still connected; a lost client must not keep others waiting."""
 
 
 _NodesWithPods = tuple[tuple[Node, tuple[Pod, ...]], ...]
@@ -30,11 +30,11 @@ _NodesWithPods = tuple[tuple[Node, tuple[Pod, ...]], ...]
 class _SeenPass(msgspec.Struct, frozen=True):
     report: PassReport
     nodes: _NodesWithPods
-    """Of the simulated cluster, upcoming ones included."""
+    """Nodes of the simulated cluster, including upcoming ones."""
 
 
 class Snapshots(Companion):
-    """Hands a pass to the one request that waits for it."""
+    """Passes a pass to the one request that waits for it."""
 
     name = "snapshotz"
 
@@ -87,7 +87,7 @@ class Snapshots(Companion):
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
     def _next_pass(self, client_gone: Callable[[], bool]) -> _SeenPass | None:
-        """Return the next pass; None if none comes in time, or the client has gone."""
+        """Return the next pass; None if none ends in time, or the client has disconnected."""
         with self._pass_ended:
             self._requested_at, self._pass = self._clock.now().mono, None
             for _ in range(int(_TIMEOUT_S / _CLIENT_CHECK_S)):
@@ -98,7 +98,7 @@ class Snapshots(Companion):
 
 
 def _simulated_nodes(ended: EndedPass) -> _NodesWithPods:
-    """Return the nodes on which a pass decided; those of the cluster where it did not come so far."""
+    """Return the nodes on which a pass decided; if it ended before that, the nodes of the cluster."""
     view = ended.report.view
     if view is None:
         return ()
@@ -114,7 +114,7 @@ def _simulated_nodes(ended: EndedPass) -> _NodesWithPods:
 
 
 def _snapshot(seen: _SeenPass) -> Plain:
-    """Return what a pass saw: nodes with their pods, upcoming ones included, pods that found room, and templates."""
+    """Return what a pass saw: nodes with their pods, including upcoming ones, pods that found room, and templates."""
     report, forms = seen.report, PodForms()
 
     def with_pods(node: Node, pods: tuple[Pod, ...]) -> Plain:

@@ -1,1 +1,1 @@
-"""Clients of other processes that take decisions."""
+"""Clients of other processes that make decisions."""

@@ -1,4 +1,4 @@
-"""Calls a gRPC expander over TLS. Needs the extra `grpc`: import it only where such an expander is chosen."""
+"""Calls a gRPC expander over TLS. Needs the extra `grpc`: import it only if such an expander is configured."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -12,15 +12,16 @@ from autoscaler.snapshot.template import Template
 
 TIMEOUT_S = 5.0
 _MOST_BYTES = 128 << 20
-"""Longest answer that is read."""
+"""Maximum size of an answer in bytes."""
 
 
 class GrpcExpanderClient:
-    """A `scaleup.grpc_expander.RemoteExpander`. The connection is made when it is first asked, and again when it
-    broke."""
+    """A `scaleup.grpc_expander.RemoteExpander`. It connects at the first question, and again after a broken
+    connection.
+    """
 
     def __init__(self, url: str, authorities: bytes, form: FieldNumbers, timeout_s: float = TIMEOUT_S) -> None:
-        """`authorities` are the PEM certificates that may vouch for the server: these and no others."""
+        """`authorities` are PEM certificates of the only authorities that may vouch for the server."""
         self._form = form
         self._timeout_s = timeout_s
         self._channel = grpc.secure_channel(
@@ -31,7 +32,7 @@ class GrpcExpanderClient:
         self._call = self._channel.unary_unary(METHOD, request_serializer=bytes, response_deserializer=bytes)
 
     def ask(self, options: Sequence[Option], templates: Mapping[str, Template]) -> ExpanderAnswer:
-        """Return which of the options the server wants; an answer with `error` where it cannot be had in time."""
+        """Return the options that the server prefers; an answer with `error` if none comes in time."""
         asked = tuple(option.group.id for option in options)
         try:
             question = request(options, templates, self._form)
@@ -40,11 +41,11 @@ class GrpcExpanderClient:
         try:
             return ExpanderAnswer(asked=asked, named=named_groups(self._call(question, timeout=self._timeout_s)))
         except grpc.RpcError as error:
-            call = cast("grpc.Call", error)  # as grpc promises of what a call raises
+            call = cast("grpc.Call", error)  # grpc guarantees this type for errors of a call
             return ExpanderAnswer(asked=asked, error=f"{call.code().name}: {call.details()}")
         except ValueError as error:
             return ExpanderAnswer(asked=asked, error=f"the answer cannot be read: {error}")
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection."""
         self._channel.close()

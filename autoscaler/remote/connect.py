@@ -16,9 +16,9 @@ EXPANDER = "grpc"
 
 
 def connect(config: Config) -> "GrpcExpanderClient | None":
-    """Return the client that a valid configuration asks for, None where it asks for none; nobody is contacted yet.
+    """Return the client for a valid configuration; None if it has no such expander. This contacts no server.
 
-    Raises `ConfigError` with everything that is wrong: the extra is missing, the certificates cannot be used.
+    Raises `ConfigError` with every problem: a missing extra, or unusable certificates.
     """
     options = config.scale_up
     if EXPANDER not in options.expander:
@@ -41,7 +41,7 @@ def connect(config: Config) -> "GrpcExpanderClient | None":
 
 
 def _certificates(path: str) -> bytes:
-    """Return what a PEM file holds; raises `ConfigError` with one line where there is no certificate in it."""
+    """Return the content of a PEM file; raises `ConfigError` with one line if it contains no certificate."""
     try:
         content = read_file(path)
     except ValueError as error:

@@ -1,7 +1,7 @@
-"""Messages of the service `grpcplugin.Expander`, as bytes.
+"""Encodes and decodes messages of the service `grpcplugin.Expander`.
 
-Cluster Autoscaler changed the format in 1.34: nodes and pods, once messages inside the message, became bytes that hold
-the same message, under other field numbers. Both look alike on the wire, so the numbers are all that differs here.
+Cluster Autoscaler changed the format in 1.34: nodes and pods were messages inside the message. Now they are bytes that
+contain the same message, under other field numbers. Both forms look alike on the wire, so only the numbers differ here.
 Source: Cluster Autoscaler's `expander/grpcplugin/protos/expander.proto`.
 """
 
@@ -25,9 +25,9 @@ class FieldNumbers(msgspec.Struct, frozen=True):
     """Field numbers that depend on the version."""
 
     nodes: int
-    """Of `BestOptionsRequest`: nodes by group id."""
+    """Number of the field in `BestOptionsRequest` that holds nodes by group id."""
     pods: int
-    """Of `Option`."""
+    """Number of the field in `Option` that holds its pods."""
 
 
 AS_MESSAGES = FieldNumbers(nodes=2, pods=4)
@@ -35,7 +35,7 @@ AS_BYTES = FieldNumbers(nodes=3, pods=5)
 
 
 def request(options: Sequence[Option], templates: Mapping[str, Template], form: FieldNumbers) -> bytes:
-    """Return a BestOptionsRequest: the options, and a node of every group."""
+    """Return a BestOptionsRequest with the options and a node of every group."""
     pods = _Pods(form.pods)
     parts = [wire.block(_OPTIONS, _option(option, pods)) for option in options]
     for group_id, template in templates.items():
@@ -54,7 +54,7 @@ def _node(node: Node) -> bytes:
 
 
 class _Pods:
-    """Writes each pod once for all options that could take it, and each class's spec once for all its pods."""
+    """Encodes each pod once for all options that could take it, and each class's spec once for all its pods."""
 
     def __init__(self, number: int) -> None:
         self._number = number
@@ -79,7 +79,7 @@ class _Pods:
 
 
 def named_groups(response: bytes) -> tuple[str, ...]:
-    """Return the group ids of a BestOptionsResponse, in its order; raises `ValueError` where it cannot be read."""
+    """Return the group ids of a BestOptionsResponse, in its order; raises `ValueError` if it is unreadable."""
     return tuple(_group_id(content) for number, content in wire.fields(response) if number == _OPTIONS)
 
 
