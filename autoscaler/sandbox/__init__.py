@@ -1,1 +1,1 @@
-"""A cluster in this process: an API server and simulated controllers."""
+"""Runs a cluster in this process: an API server and simulated controllers."""

@@ -1,4 +1,4 @@
-"""Objects that ask for capacity, in a cluster in memory: kept as an API server has them, so that writes are seen."""
+"""Objects that request capacity, in a cluster in memory: stored as by an API server, so that writes have an effect."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _FIELDS: dict[str, tuple[str, type[Resource]]] = {
 
 
 def put_objects(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | StoredTemplate) -> None:
-    """Put objects where writes find them."""
+    """Store objects where writes find them."""
     for obj in objects:
         kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(obj, type_))
         version = "v1" if isinstance(obj, StoredTemplate) else obj.api_version
@@ -29,7 +29,7 @@ def put_objects(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBu
 
 
 def with_objects(related: Related, writes: MemoryWrites) -> Related:
-    """Return related objects with those that are held, as they are now."""
+    """Return related objects together with the stored ones in their present state."""
     by_field: dict[str, dict[str, Resource]] = {field: {} for field, _ in _FIELDS.values()}
     for ref, plain in writes.objects.items():
         if ref.kind in _FIELDS:

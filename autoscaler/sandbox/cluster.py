@@ -47,21 +47,21 @@ class Actor(Protocol):
     """A part of the cluster that acts on its own."""
 
     def due(self) -> float:
-        """Return the monotonic second from which a step has work, as things are; infinite where none is known of."""
+        """Return the monotonic second of the next step with work, as far as known now; infinite if there is none."""
         ...
 
     def step(self, now: Instant) -> None:
-        """Look at what changed, do what is due."""
+        """Read what changed, and do what is due."""
         ...
 
 
 class ClusterCounts(msgspec.Struct, frozen=True):
-    """How a cluster is doing, in numbers."""
+    """The state of a cluster in numbers."""
 
     nodes: int
     ready_nodes: int
     pods: Mapping[str, int] = {}
-    """By phase; pods that are being deleted count as `Terminating`."""
+    """Number of pods by phase; pods that are being deleted count as `Terminating`."""
 
     @property
     def pending(self) -> int:
@@ -70,9 +70,9 @@ class ClusterCounts(msgspec.Struct, frozen=True):
 
 
 class SandboxCluster:
-    """Drives the actors over one storage. `step` belongs to one thread: the ticker's, once that is started.
+    """Drives the actors over one storage. Only one thread may call `step`: after the start, the ticker's.
 
-    Without a cloud, nodes are whatever clients create; those of the kwok provider become Ready by themselves.
+    Without a cloud, clients create the nodes; nodes of the kwok provider become Ready by themselves.
     """
 
     def __init__(
@@ -87,20 +87,22 @@ class SandboxCluster:
         self.cloud = cloud
         self.storage = storage if storage is not None else Storage(clock)
         self.failures: list[Exception] = []
-        """The last errors that no actor expected; the ticker goes on after them."""
+        """The last unexpected errors of actors; the ticker continues after them."""
         self._informers = SharedInformers(self.storage)
         self._actors = _actors(self.storage, self._informers, cloud, timing)
         self._stopping = threading.Event()
         self._ticker: threading.Thread | None = None
 
     def apply(self, objects: Iterable[JsonObject]) -> None:
-        """Create or change objects, in order, as `kubectl apply --server-side`; raises ApiError. From any thread."""
+        """Create or change objects, in order, as `kubectl apply --server-side`; raises ApiError. Any thread may call
+        this.
+        """
         for obj in objects:
             kind = self._kind_of(obj)
             self.storage.apply(kind, obj, manager=_MANAGER)
 
     def step(self) -> None:
-        """Let every actor act once. What one does, the next one sees."""
+        """Let every actor act once. Each sees the changes of those before it."""
         now = self.clock.now()
         self._informers.poll()
         for actor in self._actors:
@@ -108,11 +110,13 @@ class SandboxCluster:
             self._informers.poll()
 
     def due(self) -> float:
-        """Monotonic second from which a step has work, as things are; infinite where none is known of."""
+        """Monotonic second of the next step with work, as far as known now; infinite if there is none."""
         return -math.inf if self._informers.behind else min(actor.due() for actor in self._actors)
 
     def run_for(self, seconds: float, *, tick_s: float = 0.5) -> None:
-        """Let virtual time pass, a step per tick that has work; raises TypeError on a clock that cannot be moved."""
+        """Let virtual time pass, with a step per tick that has work; raises TypeError on a clock that cannot be
+        advanced.
+        """
         if not isinstance(self.clock, VirtualClock):
             raise TypeError("only a VirtualClock can be moved: use start and stop")
         left_s = seconds
@@ -124,7 +128,7 @@ class SandboxCluster:
             left_s -= passes_s
 
     def run_until(self, condition: Callable[[], bool], *, timeout_s: float = 600.0, tick_s: float = 0.5) -> bool:
-        """Let virtual time pass until the condition holds; False if it did not within `timeout_s`."""
+        """Let virtual time pass until the condition holds; return False if it does not within `timeout_s`."""
         deadline = self.clock.now().mono + timeout_s
         while not condition():
             if self.clock.now().mono >= deadline:
@@ -133,7 +137,7 @@ class SandboxCluster:
         return True
 
     def start(self, tick_s: float = 0.25) -> None:
-        """Step on in a thread of its own, a step every `tick_s` real seconds; raises RuntimeError if it does so."""
+        """Run steps on a thread of its own, one every `tick_s` real seconds; raises RuntimeError if it already runs."""
         if self._ticker is not None:
             raise RuntimeError("the cluster is running")
         self._stopping.clear()
@@ -155,7 +159,7 @@ class SandboxCluster:
         self.stop()
 
     def counts(self) -> ClusterCounts:
-        """Count nodes and pods as they are in the storage. From any thread."""
+        """Count nodes and pods in the storage. Any thread may call this."""
         nodes, pods = self.storage.list("nodes"), self.storage.list("pods")
         phases = Counter("Terminating" if is_terminating(pod) else phase_of(pod) for pod in pods)
         return ClusterCounts(len(nodes), sum(holds(node, "Ready") for node in nodes), dict(sorted(phases.items())))
@@ -179,7 +183,9 @@ class SandboxCluster:
 def _actors(
     storage: Storage, informers: SharedInformers, cloud: StaticCloud | None, timing: Timing
 ) -> tuple[Actor, ...]:
-    """The actors in an order in which one step carries a change far: machines, workloads, scheduler, kubelets."""
+    """Return the actors in an order in which one step carries a change far: machines, workloads, scheduler,
+    kubelets.
+    """
     controllers = Recorder(storage, "controller-manager", timing)
     machines: tuple[Actor, ...] = (MachineNodes(storage, informers, cloud, timing),) if cloud is not None else ()
     return (

@@ -1,7 +1,7 @@
-"""Parts of the clusters of `autoscaler demo`, and the first of them: a workload that does not fit on one machine.
+"""Parts of the clusters of `autoscaler demo`, and the first workload, which does not fit on one machine.
 
-Web servers overflow the general machines; the API's replicas want a machine each; a cache needs the tainted machines
-with much memory, and a report the tainted batch machines, which nobody needs once it is done.
+Web servers overflow the general machines. The replicas of the API need a machine each. A cache needs the tainted
+machines with much memory. A report needs the tainted batch machines, which become unneeded when it is done.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
 
 NAMESPACES = ("shop", "reports")
-"""Where the demo's workload lives, but for the node agent."""
+"""The namespace of the demo's workload, except for the node agent."""
 
 POOL = "sandbox.autoscaler/pool"
 """Label of nodes whose value is their group."""
@@ -24,7 +24,9 @@ _IMAGE = "registry.example/{name}:1.0"
 
 
 def demo_cloud(seed: int = 0) -> CloudSpec:
-    """Three groups; only the general one has a machine at the start. Machines boot within five to eight seconds."""
+    """Return three groups; only the general one has a machine at the start. Machines boot within five to
+    eight seconds.
+    """
     return cloud_of(
         node_group("general", min_size=1, price=0.19),
         node_group("memory", memory="64Gi", price=0.34, taints=(TaintSpec(_DEDICATED, "memory"),)),
@@ -34,14 +36,14 @@ def demo_cloud(seed: int = 0) -> CloudSpec:
 
 
 def cloud_of(*groups: GroupSpec, seed: int = 0) -> CloudSpec:
-    """Return a cloud with as many machines running as groups have at least, named `<group>-0` and so on."""
+    """Return a cloud with the minimum number of running machines in each group, named `<group>-0` and so on."""
     names = [(group.id, f"{group.id}-{number}") for group in groups for number in range(group.min_size)]
     machines = tuple(MachineSpec(group=group, provider_id=f"static://{name}", name=name) for group, name in names)
     return CloudSpec(groups=groups, machines=machines, seed=seed)
 
 
 def demo_workload() -> list[JsonObject]:
-    """Return the workload, in an order in which it can be created."""
+    """Return the workload in an order in which it can be created."""
     return [
         *common_objects(NAMESPACES),
         deployment("web", replicas=10, cpu="500m", memory="512Mi"),
@@ -63,7 +65,7 @@ def node_group(
     taints: Sequence[TaintSpec] = (),
     gpus: int = 0,
 ) -> GroupSpec:
-    """Return a group of up to ten machines, a little of which the system keeps for itself."""
+    """Return a group of up to ten machines, with some resources reserved for the system."""
     zone = {"topology.kubernetes.io/region": "sandbox", "topology.kubernetes.io/zone": "sandbox-a"}
     labels = {POOL: pool, "node.kubernetes.io/instance-type": f"{pool}.{cpu}", **zone}
     capacity = {"cpu": cpu, "memory": memory, "ephemeral-storage": "100Gi", "pods": "110"}
@@ -86,7 +88,7 @@ def node_group(
 def template(
     name: str, requests: Mapping[str, str], annotations: Mapping[str, str] | None = None, **spec: Any
 ) -> JsonObject:
-    """Return the template of the pods of an app; `spec` is theirs."""
+    """Return the template of the pods of an app; `spec` is the pods' spec."""
     devices = {resource: amount for resource, amount in requests.items() if "/" in resource}
     resources = {"requests": dict(requests), **({"limits": devices} if devices else {})}
     container = {"name": name, "image": _IMAGE.format(name=name), "resources": resources}
@@ -95,7 +97,7 @@ def template(
 
 
 def deployment(name: str, *, replicas: int, cpu: str, memory: str, **spec: Any) -> JsonObject:
-    """Return a Deployment of the shop; `spec` is its pods'."""
+    """Return a Deployment of the shop; `spec` is its pods' spec."""
     selector = {"matchLabels": {"app": name}}
     metadata = {"name": name, "namespace": SHOP, "labels": {"app": name}}
     pods = template(name, {"cpu": cpu, "memory": memory}, **spec)
@@ -104,7 +106,7 @@ def deployment(name: str, *, replicas: int, cpu: str, memory: str, **spec: Any) 
 
 
 def job(name: str, namespace: str, pods: int, pod_template: JsonObject) -> JsonObject:
-    """Return a Job whose pods run side by side."""
+    """Return a Job whose pods run in parallel."""
     spec = {"parallelism": pods, "completions": pods, "template": pod_template}
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
@@ -117,7 +119,7 @@ def common_objects(namespaces: Sequence[str] = (SHOP,)) -> list[JsonObject]:
 
 
 def _anti_affinity(name: str) -> JsonObject:
-    """No two replicas on one node."""
+    """Return fields of a pod's spec that keep two replicas off the same node."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -137,7 +139,7 @@ def _node_agent() -> JsonObject:
 
 
 def _only_on(pool: str) -> dict[str, Any]:
-    """Fields of a pod's spec that lead it to a dedicated group."""
+    """Return fields of a pod's spec that send it to a dedicated group."""
     return {"nodeSelector": {POOL: pool}, "tolerations": [{"key": _DEDICATED, "value": pool}]}
 
 

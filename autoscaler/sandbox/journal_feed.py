@@ -21,9 +21,9 @@ _EXPIRED = 410
 
 
 class JournalFeed:
-    """Brings stores up to date when it is told to, from the lines that watches would have sent.
+    """Updates stores on request, from the lines that watches would have sent.
 
-    With `lag_s` each change arrives that many seconds after it was written.
+    With `lag_s`, each change arrives that many seconds after it was written.
     """
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
@@ -34,13 +34,13 @@ class JournalFeed:
         self._disconnected_at: float | None = None
 
     def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
-        """Follow one more kind; returns the store it will fill."""
+        """Follow one more kind; return the store for it."""
         store: Store[T] = Store(log_changes=log_changes)
         self._followers.append(_Follower(self._storage, source, store))
         return store
 
     def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
-        """Return the paths that were not listed yet, without waiting: only `sync` lists."""
+        """Return the paths that are not listed yet, without waiting: only `sync` lists."""
         return {follower.path: "still listing" for follower in self._followers if not follower.has_synced}
 
     @property
@@ -49,29 +49,29 @@ class JournalFeed:
         return all(follower.has_synced for follower in self._followers)
 
     def set_connected(self, server: bool) -> None:
-        """Hear whether what feeds it can be reached; it is taken to be at first."""
+        """Set whether the storage is reachable; at first it is."""
         if server:
             self._disconnected_at = None
         elif self._disconnected_at is None:
             self._disconnected_at = self._clock.now().mono
 
     def silence_s(self) -> Mapping[str, float]:
-        """Return since how many seconds each kind has not been heard of, by path: none as long as it can be."""
+        """Return how many seconds each kind has been silent, by path; empty while the storage is reachable."""
         silent_s = 0.0 if self._disconnected_at is None else self._clock.now().mono - self._disconnected_at
         return {follower.path: silent_s for follower in self._followers if follower.has_synced}
 
     def sync(self) -> None:
-        """Take in what was written, and deliver what is due."""
+        """Read what was written, and deliver what is due."""
         now = self._clock.now().mono
         for follower in self._followers:
             follower.sync(now, self.lag_s)
 
     def due(self) -> float:
-        """Monotonic second from which `sync` has something to deliver; infinite where nothing is known of."""
+        """Monotonic second of the next delivery by `sync`; infinite if none is known."""
         return min((follower.due() for follower in self._followers), default=math.inf)
 
     def stop(self) -> None:
-        """Follow nothing any more."""
+        """Stop following."""
         for follower in self._followers:
             follower.stop()
 
@@ -115,7 +115,7 @@ class _Follower(Generic[T]):
         self._dirty = True
 
     def _new_lines(self) -> list[bytes]:
-        """Return the lines that are new; lists first, and again once the storage has forgotten what we missed."""
+        """Return the new lines. The first call lists, as does a call after the storage has forgotten missed changes."""
         if self._subscription is None:
             self._list()
             return []
@@ -129,7 +129,9 @@ class _Follower(Generic[T]):
         return [event.line(self._kind) for event in events]
 
     def _list(self) -> None:
-        """Make the store hold what exists, at once; what was on the way is older."""
+        """Replace the contents of the store with the existing objects at once; delayed changes are older and
+        dropped.
+        """
         self._in_flight.clear()
         self._subscription = self._storage.subscribe(self._kind, self._selection, None)
         lines = (event.line(self._kind) for event in self._subscription.poll())

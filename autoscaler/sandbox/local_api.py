@@ -1,7 +1,6 @@
-"""The API server without sockets: `kube.client` talks to a storage in the same process, through the same requests.
+"""The API server without sockets: `kube.client` sends the same requests to a storage in the same process.
 
-Time-outs, cut connections and refusals reach the client as they would over the network, so that nothing above it
-knows the difference.
+Time-outs, cut connections and refusals reach the client as over the network, so the layers above see no difference.
 """
 
 import io
@@ -30,7 +29,7 @@ _BOOKMARK_S = 60.0
 class LocalApi:
     """A storage served in process. `faults` injects trouble, `requests` records what was asked.
 
-    A delay longer than the caller's time-out ends in a time-out whose request has taken effect all the same.
+    If a delay exceeds the caller's time-out, the call times out, but the request still takes effect.
     """
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
@@ -84,7 +83,7 @@ class _Connections:
         except Dropped as dropped:
             raise ProtocolError("the connection was cut") from dropped
         timeout_s = timeout.total if isinstance(timeout.total, int | float) else math.inf
-        delay_s = self._delay_s  # others may call while this one waits
+        delay_s = self._delay_s  # other threads may call while this one waits
         if delay_s > 0:
             self._sleep(min(delay_s, timeout_s))
         if delay_s > timeout_s:
@@ -98,8 +97,8 @@ class _Connections:
         )
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no connection."""
 
     def _delay(self, seconds: float) -> None:
-        """Note a fault's delay: it is waited out once the request has been served."""
+        """Record the delay of a fault, which happens after the request has been served."""
         self._delay_s = seconds

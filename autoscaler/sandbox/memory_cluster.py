@@ -23,7 +23,7 @@ PodChanged = Callable[[Pod | None, Pod | None], None]
 
 
 class MemoryCluster:
-    """Nodes by name and pods by `namespace/name`, in the order in which they came; tells one listener each."""
+    """Nodes by name and pods by `namespace/name`, in the order of their creation; notifies one listener of each."""
 
     def __init__(self, node_changed: NodeChanged, pod_changed: PodChanged) -> None:
         self.nodes: dict[str, Node] = {}
@@ -32,25 +32,25 @@ class MemoryCluster:
         self._pod_changed = pod_changed
 
     def put_node(self, node: Node) -> None:
-        """Add a node, or put it in the place of the one of that name."""
+        """Add a node, or replace the one of that name."""
         old = self.nodes.get(node.name)
         self.nodes[node.name] = node
         self._node_changed(old, node)
 
     def put_pod(self, pod: Pod) -> None:
-        """Add a pod, or put it in the place of the one of that name."""
+        """Add a pod, or replace the one of that name."""
         old = self.pods.get(pod.key)
         self.pods[pod.key] = pod
         self._pod_changed(old, pod)
 
     def remove_pod(self, key: str) -> None:
-        """Remove a pod; one that is not there is fine."""
+        """Remove a pod; succeeds if it does not exist."""
         old = self.pods.pop(key, None)
         if old is not None:
             self._pod_changed(old, None)
 
     def remove_nodes(self, names: Iterable[str]) -> None:
-        """Remove nodes together with the pods on them; those that are not there are fine."""
+        """Remove nodes together with their pods; succeeds for nodes that do not exist."""
         removed = {name for name in names if name in self.nodes}
         if not removed:
             return
@@ -70,7 +70,7 @@ class WriteRecord(msgspec.Struct, frozen=True):
 
 
 class MemoryWrites:
-    """`kube.writes.ClusterWrites` on a `MemoryCluster`. Objects that are no nodes or pods are kept as they come."""
+    """`kube.writes.ClusterWrites` on a `MemoryCluster`. Objects other than nodes and pods are stored unchanged."""
 
     def __init__(self, cluster: MemoryCluster, clock: Clock) -> None:
         self.log: list[WriteRecord] = []
@@ -89,7 +89,7 @@ class MemoryWrites:
         self._remove_pod("deletePod", f"{namespace}/{name}", uid)
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
-        """Taint the node and, if asked, cordon it; False if it was so already."""
+        """Taint the node and, if asked, cordon it; return False if nothing changed."""
         node_object = self._node(node)
         tainted = any(known.key == taint.key and known.effect == taint.effect for known in node_object.taints)
         taints = node_object.taints if tainted else (*node_object.taints, taint)
@@ -108,13 +108,13 @@ class MemoryWrites:
         )
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations (None removes one); False if they were so already."""
+        """Set annotations (None removes one); return False if nothing changed."""
         node_object = self._node(node)
         merged = {key: value for key, value in {**node_object.annotations, **annotations}.items() if value is not None}
         return self._put("annotate", node_object, ", ".join(sorted(annotations)), annotations=merged)
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Note it; classes of pods, which have their annotations, stay as they are."""
+        """Record the write only: classes of pods, which include their annotations, stay as they are."""
         pod = self._cluster.pods.get(f"{namespace}/{name}")
         if pod is None or (uid and pod.uid != uid):
             raise Gone(f"there is no pod {namespace}/{name} of uid {uid}")
@@ -156,7 +156,7 @@ class MemoryWrites:
         return self._store(obj)
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
-        """Make the object so."""
+        """Create the object or replace it."""
         return self._store(obj)
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
@@ -173,7 +173,7 @@ class MemoryWrites:
         return True
 
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
-        """Delete an object; `Gone` if there is none. A node takes its pods along."""
+        """Delete an object; `Gone` if there is none. The pods of a node are deleted with it."""
         if ref.kind == "Node":
             node_object = self._node(ref.name)
             if uid and node_object.uid != uid:

@@ -17,7 +17,7 @@ class MemoryReader:
         self._related = related
 
     def node(self, name: str) -> Node | None:
-        """Return the node; None where there is none."""
+        """Return the node; None if it does not exist."""
         return self._cluster.nodes.get(name)
 
     def pods_on(self, node: str) -> Sequence[Pod]:
@@ -33,5 +33,5 @@ class MemoryReader:
         return self._related
 
     def last_seen(self, name: str) -> Node | None:
-        """Return the node: nothing lags here."""
+        """Return the node: its data is never outdated here."""
         return self.node(name)

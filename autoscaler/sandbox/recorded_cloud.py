@@ -20,21 +20,21 @@ class CloudVerb(StrEnum):
 
 
 class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
-    """One call and what came of it."""
+    """One call and its result."""
 
     group: str
     verb: CloudVerb
     delta: int
-    """How the target size changed."""
+    """The change of the target size."""
     at_s: float
-    """When it ended, Unix seconds by the cloud's clock."""
+    """The end of the call in Unix seconds, by the cloud's clock."""
     nodes: tuple[NodeRef, ...] = ()
-    """What was to be deleted."""
+    """The instances to delete."""
     error: str | None = None
 
 
 class RecordedGroup:
-    """A `NodeGroup` with the abilities of a `StaticGroup`; every change is noted, failed ones too."""
+    """A `NodeGroup` with the abilities of a `StaticGroup`; every change is recorded, also a failed one."""
 
     def __init__(self, inner: StaticGroup, calls: list[CloudCall], now: Callable[[], float]) -> None:
         self._inner = inner
@@ -61,7 +61,7 @@ class RecordedGroup:
         return self._inner.target_size()
 
     def instances(self) -> Sequence[Instance]:
-        """Every machine."""
+        """Every machine of the group."""
         return self._inner.instances()
 
     def template(self) -> NodeTemplate | None:
@@ -78,7 +78,7 @@ class RecordedGroup:
             self._inner.increase(delta)
 
     def increase_atomically(self, delta: int) -> None:
-        """Raise the target, or not at all."""
+        """Raise the target completely, or not at all."""
         with self._recording(CloudVerb.INCREASE):
             self._inner.increase_atomically(delta)
 
@@ -122,7 +122,7 @@ class RecordedCloud:
         self._groups = tuple(RecordedGroup(group, self.calls, lambda: inner.now_s) for group in inner.groups())
 
     def refresh(self, now: float) -> None:
-        """Start of a pass."""
+        """Begin a pass."""
         self._inner.refresh(now)
 
     def groups(self) -> Sequence[RecordedGroup]:
@@ -147,7 +147,7 @@ class RecordedCloud:
         return self._inner.gpu_types()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: the cloud holds no resources."""
         self._inner.close()
 
 
@@ -168,5 +168,5 @@ class PricedRecordedCloud(RecordedCloud):
 
 
 def recorded(inner: StaticCloud, name: str | None = None) -> RecordedCloud:
-    """Return the cloud with a memory, under its own name or this; it has prices where `inner` has."""
+    """Return the cloud with a record of its calls, under its own name or this; it has prices if `inner` has."""
     return PricedRecordedCloud(inner, name) if isinstance(inner, PricedStaticCloud) else RecordedCloud(inner, name)

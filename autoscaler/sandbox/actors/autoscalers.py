@@ -28,19 +28,19 @@ from autoscaler.sandbox.apiserver.usage import Usage, requested, runs
 _AUTOSCALERS = "horizontalpodautoscalers.autoscaling"
 _TOLERANCE = 0.1
 _LEAST_GROWTH = 4
-"""Replicas that one step may add, however few there are; more may at most double."""
+"""Replicas that one step may always add; larger workloads may at most double."""
 
 
 class _NoMetric(Exception):
-    """The figure that a metric asks for cannot be had."""
+    """The figure for a metric is unavailable."""
 
 
 class _Measured(msgspec.Struct, frozen=True):
-    """One metric as it is now: its entry of the status, and what follows from it."""
+    """The present state of one metric: its entry of the status, and the replicas that follow from it."""
 
     current: JsonObject
     wanted: int
-    """Replicas that would bring it to its target."""
+    """The number of replicas that would bring the metric to its target."""
 
 
 class Autoscalers(QueueActor[Key]):
@@ -54,7 +54,7 @@ class Autoscalers(QueueActor[Key]):
         self._queue = WorkQueue()
         self._next: dict[Key, float] = {}
         self._wanted: dict[Key, list[tuple[float, int]]] = {}
-        """What was wanted lately, and when."""
+        """Recent recommendations with their times."""
         self._autoscalers.subscribe(self._changed)
 
     def _changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
@@ -131,7 +131,7 @@ class Autoscalers(QueueActor[Key]):
     def _bounded(
         self, key: Key, autoscaler: JsonObject, replicas: int, desired: int, now: Instant
     ) -> tuple[int, JsonObject]:
-        """Return the size to take on, and the condition that says whether a bound held it back."""
+        """Return the new size, and the condition that says whether a bound limited it."""
         spec = autoscaler["spec"]
         down = (spec.get("behavior") or {}).get("scaleDown") or {}
         window_s = down.get("stabilizationWindowSeconds")
@@ -173,7 +173,7 @@ def _measure(resource: JsonObject, pods: list[JsonObject], replicas: int, usage:
 
 
 def _wanted(ratio: float, ready: int, replicas: int) -> int:
-    """Return the replicas that bring the ratio to one; those that are not ready yet speak against any change."""
+    """Return the replicas that bring the ratio to one; pods that are not ready yet count against any change."""
     if abs(ratio - 1) <= _TOLERANCE:
         return replicas
     if ratio > 1:

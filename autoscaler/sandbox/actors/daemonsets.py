@@ -93,7 +93,7 @@ class DaemonSets(PodController):
         self._report(owner, by_node, digest, len(desired))
 
     def _class_of(self, key: Key, owner: JsonObject) -> PodClass:
-        """The class of the set's pods, node aside: what decides where they belong."""
+        """The class of the set's pods without the node; it decides which nodes need one."""
         template = owner["spec"]["template"]
         known = self._classes.get(key)
         if known is None or known[0] != template:
@@ -130,7 +130,7 @@ class DaemonSets(PodController):
 
 
 def target_of(pod: JsonObject) -> str:
-    """The node a daemon's pod is on, or is meant for."""
+    """The node that a daemon's pod is on, or is meant for."""
     if (bound := node_of(pod)) is not None:
         return bound
     affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
@@ -150,7 +150,7 @@ def _revision_hash(pod: JsonObject) -> str | None:
 
 
 def _may_stay(cls: PodClass, node: Node) -> bool:
-    """Whether a daemon that is on the node stays there: taints that only keep new pods off do not matter."""
+    """Whether a daemon may stay on the node; taints that only keep off new pods do not matter."""
     no_execute = (taint for taint in node.taints if taint.effect == TaintEffect.NO_EXECUTE)
     return wants_node(cls, node.labels, node.name) and all(cls.tolerates(taint) for taint in no_execute)
 
@@ -170,7 +170,7 @@ def _pod_template(owner: JsonObject, digest: str) -> JsonObject:
 
 
 def _with_node_affinity(pod: JsonObject, node: str) -> JsonObject:
-    """The pod with a node affinity that allows one node alone, the template's own affinity being met there."""
+    """The pod with a node affinity for one node only; the node satisfies the template's own affinity."""
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}

@@ -28,7 +28,7 @@ from autoscaler.snapshot.groups import Groups
 T = TypeVar("T")
 NodeListener = Callable[[Node | None, Node | None], None]
 PodListener = Callable[[Pod | None, Pod | None, JsonObject | None], None]
-"""Gets the decoded pod before and after, and the object itself."""
+"""Receives the decoded pod before and after the change, and the object itself."""
 
 _EVERY_POD_COUNTS = -(2**31)
 _RELATED: tuple[tuple[str, type[Resource]], ...] = (
@@ -45,7 +45,7 @@ _RELATED: tuple[tuple[str, type[Resource]], ...] = (
 
 
 class DecodedCluster:
-    """Follows nodes, pods and what volumes need. Objects that cannot be decoded are left out."""
+    """Follows nodes, pods and the objects that volumes need. Objects that cannot be decoded are left out."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ def _either_key(old: JsonObject | None, new: JsonObject | None) -> Key:
 
 
 def decoded(decode: Callable[[Any], T], obj: JsonObject | None) -> T | None:
-    """Decode an object; None for none, and for one that cannot be decoded."""
+    """Decode an object; None if there is none, or if it cannot be decoded."""
     if obj is None:
         return None
     try:

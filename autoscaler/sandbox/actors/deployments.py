@@ -60,7 +60,7 @@ class Deployments(QueueActor[Key]):
             self._queue.add(key)
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        """The last old pod's end is what a Recreate waits for."""
+        """Queue the Deployment of a pod that has ended, because a Recreate waits for its last old pod."""
         owner = controller_of(old) if new is None and old is not None else None
         if old is not None and owner is not None and owner["kind"] == "ReplicaSet":
             self._set_changed(self._sets.objects.get((key_of(old)[0], owner["name"])), None)
@@ -91,7 +91,7 @@ class Deployments(QueueActor[Key]):
             self._clean_up(deployment, old)
 
     def _create(self, deployment: JsonObject, digest: str, old: list[JsonObject]) -> None:
-        """Make the ReplicaSet of a new template, as large as it may be right now."""
+        """Create the ReplicaSet of a new template, with the largest size that is allowed now."""
         spec, metadata = deployment["spec"], deployment["metadata"]
         revision = 1 + max((_revision(replica_set) for replica_set in old), default=0)
         template = spec["template"]
@@ -247,7 +247,7 @@ def _bounds(deployment: JsonObject) -> _Bounds:
 
 
 def _updated(deployment: JsonObject, updated: JsonObject) -> JsonObject:
-    """Deployment conditions also say when they last changed in any way."""
+    """Return the condition with `lastUpdateTime`, the time of its last change of any kind."""
     before = condition(deployment, updated["type"]) or {}
     same = {key: value for key, value in before.items() if key != "lastUpdateTime"} == updated
     since = before.get("lastUpdateTime") if same else None

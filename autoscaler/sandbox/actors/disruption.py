@@ -27,7 +27,7 @@ _SCALED_BY = {
     "ReplicationController": "replicationcontrollers",
 }
 _DISRUPTION_LASTS_S = 120.0
-"""After this long, a pod that was evicted but is still there counts again."""
+"""Seconds after which an evicted pod that still exists counts again."""
 
 
 class DisruptionController(QueueActor[Key]):
@@ -89,11 +89,11 @@ class DisruptionController(QueueActor[Key]):
             **({"disruptedPods": disrupted} if disrupted else {}),
         }
         if status != (budget.get("status") or {}):
-            # With the resource version: an eviction that was granted meanwhile must not be forgotten.
+            # With the resource version, so that an eviction granted in the meantime is not lost.
             self._storage.update_status(_BUDGETS, {**budget, "status": status})
 
     def _bounds(self, spec: JsonObject, pods: list[JsonObject]) -> tuple[int, int]:
-        """Pods there should be, and of these how many must be healthy."""
+        """The expected number of pods, and how many of them must be healthy."""
         min_available, max_unavailable = spec.get("minAvailable"), spec.get("maxUnavailable")
         if isinstance(min_available, int):
             return len(pods), min_available
@@ -103,7 +103,7 @@ class DisruptionController(QueueActor[Key]):
         return expected, scaled(min_available, expected, round_up=True, default=1)
 
     def _expected(self, pods: list[JsonObject]) -> int:
-        """Replicas that the pods' controllers are meant to have; pods without a scalable one count as they are."""
+        """The wanted replicas of the pods' controllers; pods without a scalable controller count as they are."""
         scales: dict[str, int] = {}
         others = 0
         for pod in pods:
@@ -136,7 +136,7 @@ class DisruptionController(QueueActor[Key]):
 
 
 def _selects(budget: JsonObject, pod: JsonObject) -> bool:
-    """Whether the budget is about the pod; one with a selector that makes no sense is about none."""
+    """Whether the budget selects the pod; a budget with an invalid selector selects none."""
     try:
         selector = selectors.from_object((budget.get("spec") or {}).get("selector"))
     except ApiError:

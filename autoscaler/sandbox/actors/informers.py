@@ -15,14 +15,14 @@ from autoscaler.sandbox.apiserver.records import ChangeType, Key
 from autoscaler.sandbox.apiserver.storage import Storage
 
 ObjectHandler = Callable[[JsonObject | None, JsonObject | None], None]
-"""Hears of an object that appeared (first is None), changed, or went away (second is None); must not write."""
+"""Receives an object that appeared (first is None), changed, or disappeared (second is None); must not write."""
 ValueOf = Callable[[JsonObject], str | None]
 
 _NO_OBJECTS: Mapping[Key, JsonObject] = {}
 
 
 class ObjectIndex:
-    """Objects by a value that each has, such as its node's name."""
+    """Objects by a value that each has, such as the name of its node."""
 
     def __init__(self, value_of: ValueOf) -> None:
         self._value_of = value_of
@@ -58,7 +58,7 @@ class Informer:
         self._backlog: deque[WatchEvent] = deque()
 
     def subscribe(self, handler: ObjectHandler) -> None:
-        """Call `handler` for each change from now on, and now for each object that is known."""
+        """Call `handler` for each change from now on, and now for each known object."""
         self._handlers.append(handler)
         for obj in tuple(self.objects.values()):
             handler(None, obj)
@@ -87,7 +87,7 @@ class Informer:
         while events:
             self._backlog.extend(events)
             events = self._subscription.poll()
-        # One by one: what a handler stumbles over is lost, but not what comes after it.
+        # One by one: a change that a handler fails on is lost, but not the changes after it.
         while self._backlog:
             self._apply(self._backlog.popleft())
 
@@ -109,7 +109,7 @@ class Informer:
             handler(old, new)
 
     def _relist(self) -> list[WatchEvent]:
-        """Start over after the history outran us; what is gone by now is dropped at once."""
+        """Start again after the history has passed us; objects that no longer exist are dropped at once."""
         self._subscription = self._storage.watch(self._resource)
         self._backlog.clear()
         events = self._subscription.poll()
@@ -141,7 +141,7 @@ class SharedInformers:
         return self._storage.revision != self._revision
 
     def poll(self) -> None:
-        """Bring every mirror up to date; costs next to nothing while nothing was written."""
+        """Bring every mirror up to date; this costs almost nothing if nothing was written."""
         revision = self._storage.revision
         if revision != self._revision:
             for informer in self._informers.values():

@@ -108,14 +108,14 @@ class Kubelets(QueueActor[Key]):
             self._storage.delete("pods", pod["metadata"]["name"], namespace=key_of(pod)[0], options=options)
 
     def _is_due(self, pod: JsonObject, stage: str, after_s: float, now: Instant) -> bool:
-        """Whether `after_s` have passed since this was first asked; if not, the pod's turn comes when they have."""
+        """Whether `after_s` have passed since the first call; if not, schedule the pod for that time."""
         due = self._due.setdefault((uid_of(pod), stage), now.mono + after_s)
         if now.mono < due:
             self._queue.add_at(key_of(pod), due)
         return now.mono >= due
 
     def _lasts_s(self, pod: JsonObject) -> float | None:
-        """How long the containers run; None: for ever."""
+        """How long the containers run; None means without end."""
         if pod["spec"].get("restartPolicy") == "Always":
             return None
         text = (pod["metadata"].get("annotations") or {}).get(DURATION)
@@ -143,7 +143,7 @@ class Kubelets(QueueActor[Key]):
 
 
 def _is_alive(node: JsonObject) -> bool:
-    """Whether the kubelet is heard of; a node that has not reported yet is not held against it."""
+    """Whether the kubelet reports; a node without any report yet counts as reporting."""
     ready = condition(node, "Ready")
     return ready is None or ready["status"] != "Unknown"
 

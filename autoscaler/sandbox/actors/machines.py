@@ -50,14 +50,14 @@ _NODE_INFO = {
 
 
 class _Machine(msgspec.Struct):
-    """What is known of one machine; `number` makes its addresses."""
+    """The state of one machine; `number` determines its addresses."""
 
     name: str
     group: str
     number: int
     zone: str
     booted: bool = True
-    """Whether it was seen to boot; machines that run from the start have been Ready for long."""
+    """Whether the machine booted during the run; the others have long been Ready."""
     registered_at: float | None = None
     gone_at: float | None = None
 
@@ -82,7 +82,7 @@ class MachineNodes:
         return min(self._poll_due(), self._queue.due)
 
     def step(self, now: Instant) -> None:
-        """Compare the cloud with the nodes, now and then, and move nodes on through their lives."""
+        """Compare the cloud with the nodes at intervals, and advance the nodes."""
         if now.mono >= self._poll_due():
             self._poll(now, booted=self._polled_at is not None)
             next_change = self._cloud.next_change_s
@@ -92,7 +92,7 @@ class MachineNodes:
         self._queue.process(now, self._sync)
 
     def _poll_due(self) -> float:
-        """When the list of machines is read again: it is left alone while nothing in it can have changed."""
+        """When to read the list of machines again; it is not read while nothing in it can have changed."""
         if self._polled_at is None:
             return -math.inf
         soonest = self._polled_at + self._timing.cloud_poll_s
@@ -140,7 +140,7 @@ class MachineNodes:
             try:
                 self._storage.create("pods", mirror_pod(pod, node))
             except ApiError:
-                # The pod runs on a real node whether or not the API server will show it.
+                # The pod runs on a real node even if the API server does not show it.
                 continue
 
     def _report(self, node: JsonObject, now: Instant) -> None:

@@ -19,7 +19,7 @@ _NO_SCHEDULE = "NoSchedule"
 
 
 class NodeTaints(QueueActor[tuple[str]]):
-    """Keeps the taints that stand for a node's condition and for a cordon."""
+    """Sets the taints for a node's condition and for a cordon."""
 
     def __init__(self, storage: Storage, informers: SharedInformers) -> None:
         self._storage = storage
@@ -37,7 +37,7 @@ class NodeTaints(QueueActor[tuple[str]]):
             return
         others = [taint for taint in spec_of(node).get("taints") or () if not _is_condition_taint(taint)]
         taints = [*others, *({"key": name, "effect": _NO_SCHEDULE} for name in sorted(expected))]
-        # With the resource version: somebody else may be writing a taint of theirs at this moment.
+        # With the resource version, because another client may write taints at the same time.
         self._storage.update("nodes", {**node, "spec": {**spec_of(node), "taints": taints}})
 
 

@@ -58,7 +58,7 @@ def pod_for(
 
 
 def delete_pod(storage: Storage, pod: JsonObject) -> None:
-    """Delete this very pod, gracefully; one that is gone already is fine."""
+    """Delete the pod gracefully; succeeds if it no longer exists."""
     namespace, name = key_of(pod)
     try:
         storage.delete("pods", name, namespace=namespace, options=DeleteOptions(uid=uid_of(pod)))
@@ -68,7 +68,7 @@ def delete_pod(storage: Storage, pod: JsonObject) -> None:
 
 
 def deletion_order(pods: Iterable[JsonObject]) -> list[JsonObject]:
-    """Order pods as the ReplicaSet controller gives them up: unassigned, pending, unready, cheap, then the youngest."""
+    """Sort pods as the ReplicaSet controller deletes them: unassigned, pending, unready, cheap, then the youngest."""
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
 
     def rank(pod: JsonObject) -> tuple[bool, int, bool, int]:
@@ -81,7 +81,7 @@ def deletion_order(pods: Iterable[JsonObject]) -> list[JsonObject]:
 
 
 def report(storage: Storage, resource: str, obj: JsonObject, status: JsonObject) -> None:
-    """Set these fields of the status, where they differ."""
+    """Set these fields of the status if they differ."""
     present = obj.get("status") or {}
     changed = {field: value for field, value in status.items() if present.get(field) != value}
     if changed:
@@ -123,7 +123,7 @@ class PodController(QueueActor[Key]):
 
 
 def log_refusals(informer: Informer, recorder: Recorder) -> Callable[[Key, ApiError], None]:
-    """Tell people, by events on the owner, why its objects cannot be made."""
+    """Report by an event on the owner why its objects cannot be created."""
 
     def report_error(key: Key, error: ApiError) -> None:
         owner = informer.objects.get(key)

@@ -1,6 +1,6 @@
-"""The default scheduler: binds pods to nodes, says why it cannot, and preempts.
+"""The default scheduler: binds pods to nodes, reports why it cannot, and preempts.
 
-It asks the same filters as the autoscaler, so that what the autoscaler expects to fit does fit. Scores are simple: the
+It uses the same filters as the autoscaler, so that the expectations of the autoscaler hold. Scores are simple: the
 least allocated node wins, and the name breaks ties.
 """
 
@@ -30,7 +30,7 @@ _UNSCHEDULABLE = "Unschedulable"
 
 
 class Scheduler:
-    """Looks after the unassigned pods that name this scheduler."""
+    """Schedules the unassigned pods that name this scheduler."""
 
     def __init__(
         self,
@@ -102,14 +102,14 @@ class Scheduler:
         try:
             self._storage.bind(pod.name, node, namespace=pod.namespace)
         except ApiError:
-            # Bound, deleted or changed by somebody else a moment ago: the feed will tell, or the next flush tries.
+            # Another client bound, deleted or changed the pod: the feed will report it, or the next flush tries again.
             self._pending.add_unschedulable(pod)
             return
         message = f"Successfully assigned {pod.key} to {node}"
         self._record_event(pod, EventType.NORMAL, "Scheduled", message)
 
     def _handle_failure(self, pod: Pod, cycle: SchedulingCycle, now: Instant) -> None:
-        """Say that the pod fits nowhere, and make room for it where less important pods are in its place."""
+        """Report that the pod fits no node, and preempt less important pods if that makes room."""
         message = cycle.fit_error(pod)
         self._record_event(pod, EventType.WARNING, "FailedScheduling", message)
         preemption = cycle.preempt(pod)
@@ -173,7 +173,7 @@ class Scheduler:
 
 
 def _schedules_alike(old: Node, new: Node) -> bool:
-    """Whether nothing differs that could make a pod fit."""
+    """Whether the nodes are equal in everything that could make a pod fit."""
     return (old.unschedulable, old.taints, old.labels, old.allocatable) == (
         new.unschedulable,
         new.taints,
@@ -188,7 +188,7 @@ def _depends_on_other_pods(cls: PodClass) -> bool:
 
 
 def _is_waiting(obj: JsonObject, reason: str, message: str | None = None) -> bool:
-    """Whether the pod already says that it is not scheduled, for this reason."""
+    """Whether the pod's status already has this reason for not being scheduled."""
     scheduled = condition(obj, "PodScheduled")
     if scheduled is None or (scheduled.get("status"), scheduled.get("reason")) != ("False", reason):
         return False

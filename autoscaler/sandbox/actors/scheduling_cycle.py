@@ -21,7 +21,7 @@ _MAX_SCORE = 100
 
 
 class SchedulingCycle:
-    """Places pods one after the other on a trial. Room that is promised to pods that preempted is kept for them."""
+    """Places pods one after the other on a trial. It keeps the room that preempting pods were promised."""
 
     def __init__(self, view: ClusterView) -> None:
         self._view = view
@@ -38,7 +38,7 @@ class SchedulingCycle:
         self._taint_penalties: dict[PodClass, Amounts] = {}
 
     def find(self, pod: Pod) -> str | None:
-        """Return the node for a pod, which is then on it; None: there is none. Ask in descending priority."""
+        """Return the node on which it placed a pod; None if there is none. Call it in order of descending priority."""
         self._reserve_nominated(priority_of(pod))
         reserved = self._reserved.pop(pod.key, None)
         if reserved is None:

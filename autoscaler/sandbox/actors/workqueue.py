@@ -15,10 +15,10 @@ _STALE_CODES = (404, 409)
 
 
 class WorkQueue(Generic[K]):
-    """Each key at most once, first come first served; an empty one costs a comparison per step.
+    """Holds each key at most once, first come, first served. An empty queue costs a comparison per step.
 
-    A key whose work fails is tried again after two seconds. `on_error` hears of failures that waiting will hardly mend;
-    objects that were changed or deleted meanwhile are no such failure.
+    A key with failed work is tried again after two seconds. `on_error` receives failures that a retry is unlikely to
+    solve. A conflict with another client's change or deletion is not such a failure.
     """
 
     def __init__(self, on_error: Callable[[K, ApiError], None] | None = None) -> None:
@@ -38,13 +38,13 @@ class WorkQueue(Generic[K]):
 
     @property
     def due(self) -> float:
-        """Monotonic second from which there is work; infinite where none is known of."""
+        """Monotonic second of the next work; infinite if no work is known."""
         if self._ready:
             return -math.inf
         return self._delayed[0][0] if self._delayed else math.inf
 
     def process(self, now: Instant, sync: Callable[[K, Instant], None]) -> None:
-        """Call `sync` for every key whose turn it is, those that it adds meanwhile included."""
+        """Call `sync` for every key that is due, including keys that it adds."""
         while self._delayed and self._delayed[0][0] <= now.mono:
             self._ready[heapq.heappop(self._delayed)[2]] = None
         while self._ready:
@@ -59,7 +59,7 @@ class WorkQueue(Generic[K]):
 
 
 class QueueActor(Generic[K]):
-    """An actor whose work is a queue of keys, which its constructor makes; `_sync` does the work for one key."""
+    """An actor with a queue of keys, which its constructor creates; `_sync` does the work for one key."""
 
     _queue: WorkQueue[K]
 
@@ -68,7 +68,7 @@ class QueueActor(Generic[K]):
         return self._queue.due
 
     def step(self, now: Instant) -> None:
-        """Work on the keys whose turn it is."""
+        """Do the work for the keys that are due."""
         self._queue.process(now, self._sync)
 
     def _sync(self, key: K, now: Instant) -> None:

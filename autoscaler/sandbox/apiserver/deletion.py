@@ -40,7 +40,7 @@ class DeletedObject(msgspec.Struct, frozen=True):
 
 
 class Deletion:
-    """Carries deletions through. Calls run inside the journal's transaction."""
+    """Performs deletions. Calls run inside the journal's transaction."""
 
     def __init__(self, journal: Journal, registry: KindRegistry) -> None:
         self._journal = journal
@@ -67,7 +67,7 @@ class Deletion:
         return self._continue(kind, marked, options.propagation)
 
     def finalized(self, kind: Kind, record: Stored) -> None:
-        """Take an object away whose deletion was only waiting for finalizers, if it was."""
+        """Remove an object if its deletion was waiting only for finalizers and they are gone."""
         metadata = record.decoded(kind)["metadata"]
         if metadata.get("deletionTimestamp") is None or metadata.get("finalizers"):
             return
@@ -81,7 +81,7 @@ class Deletion:
         return not any(store.kind.namespaced and store.any_in(namespace) for store in self._journal.stores())
 
     def finish_namespace(self, namespace: str) -> None:
-        """Take a terminating namespace away once it is empty."""
+        """Remove a terminating namespace when it is empty."""
         kind = self._registry.resolve("namespaces")
         record = self._journal.store(kind).get(("", namespace))
         if record is None or record.fields["status.phase"] != "Terminating" or not self.empty_namespace(namespace):
@@ -133,7 +133,7 @@ class Deletion:
         return DeletedObject(last.decoded(kind), gone=True)
 
     def _collect(self, uid: str) -> None:
-        """Delete dependents whose last owner just went; the others only lose the reference."""
+        """Delete dependents whose last owner was deleted; the others only lose the reference."""
         for store, dependent in self._journal.dependents(uid):
             if len(dependent.owners) == 1:
                 self.delete(store.kind, dependent, DeleteOptions())
@@ -155,7 +155,7 @@ class Deletion:
         self._journal.put(kind, obj)
 
     def _release_foreground(self, owner: JsonObject, namespace: str) -> None:
-        """Let an owner go that waited for its dependents, once the last of them is gone."""
+        """Remove an owner that waited for its dependents when the last of them is gone."""
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
         expected = (group, version, owner.get("kind"))
         kind = next((row for row in self._registry.rows if (row.group, row.version, row.kind) == expected), None)
@@ -203,7 +203,7 @@ def check_preconditions(kind: Kind, record: Stored, options: DeleteOptions) -> N
 
 
 def _grace_s(kind: Kind, obj: JsonObject, options: DeleteOptions) -> int:
-    """Only pods end gracefully, and of those only the ones a kubelet has to stop."""
+    """Return the grace period in seconds; it is 0 unless the object is a pod that a kubelet has to stop."""
     if kind.id != "pods":
         return 0
     if not obj["spec"].get("nodeName") or (obj.get("status") or {}).get("phase") in ("Succeeded", "Failed"):

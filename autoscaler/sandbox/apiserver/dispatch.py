@@ -21,7 +21,7 @@ _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
 class Dropped(Exception):
-    """The connection is to be cut without (the rest of) an answer."""
+    """The connection has to be cut without a complete answer."""
 
 
 class ApiDispatcher:
@@ -36,7 +36,7 @@ class ApiDispatcher:
         token: str | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        """`pause` waits out a fault's delay; None: in real time."""
+        """`pause` waits for a fault's delay; None means in real time."""
         self.faults = faults
         self.services = ExposedServices()
         self.stopping = threading.Event()
@@ -47,7 +47,7 @@ class ApiDispatcher:
         self._token = token
 
     def serve(self, request: ApiRequest, authorization: str) -> ApiResponse:
-        """Answer one request, errors included; raises Dropped when a fault says so."""
+        """Answer one request, including errors; raises `Dropped` if a fault requires it."""
         try:
             if not self._is_authorized(request, authorization):
                 raise unauthorized()

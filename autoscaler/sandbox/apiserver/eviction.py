@@ -11,7 +11,7 @@ _BLOCKED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
 def needs_budget(pod: JsonObject) -> bool:
-    """Whether budgets protect the pod: not when it is finished, waiting or going already."""
+    """Whether budgets protect the pod; they do not protect a finished, pending or terminating pod."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in ("Succeeded", "Failed", "Pending") and pod["metadata"].get("deletionTimestamp") is None
 
@@ -19,7 +19,7 @@ def needs_budget(pod: JsonObject) -> bool:
 def budget_of(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | None:
     """Return the one budget that selects the pod; raises ApiError 500 when there are several, as the real server."""
     labels = pod["metadata"].get("labels") or {}
-    if not labels:  # not even a budget for all pods is asked
+    if not labels:  # then no budget is checked, not even one for all pods
         return None
     matching = []
     for budget in budgets:
@@ -33,7 +33,7 @@ def budget_of(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | No
 
 
 def is_exempt(pod: JsonObject, budget: JsonObject) -> bool:
-    """Whether an unready pod may go without spending budget (`unhealthyPodEvictionPolicy`)."""
+    """Whether an unready pod may be evicted without using the budget (`unhealthyPodEvictionPolicy`)."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
@@ -82,7 +82,7 @@ def with_eviction_condition(pod: JsonObject, now: str) -> JsonObject:
 
 
 def bound_to(kind: Kind, pod: JsonObject, node: str, now: str) -> JsonObject:
-    """Return the pod assigned to the node; raises ApiError 409 if it cannot be assigned (any more)."""
+    """Return the pod assigned to the node; raises ApiError 409 if it cannot be assigned."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if spec.get("nodeName"):
         raise conflict(kind, name, f'pod {name} is already assigned to node "{spec["nodeName"]}"')

@@ -10,7 +10,7 @@ from autoscaler.sandbox.apiserver.errors import ApiError, not_permitted
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 
 USER = "sandbox"
-"""Who every client of the sandbox is."""
+"""The user name of every client of the sandbox."""
 
 _REASONS = {
     401: "Unauthorized",
@@ -26,10 +26,10 @@ _REASONS = {
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One rule. The first part says which requests, the second what happens to them.
+    """One rule. Its first fields select requests; the others say what happens to them.
 
-    `watch_lines` applies to watches: after that many lines the stream ends torn in the middle of a line, or, with
-    `code`, with an ERROR event of that code.
+    `watch_lines` applies to watches: after that many lines the stream ends in the middle of a line or, with `code`,
+    with an ERROR event of that code.
     """
 
     verb: str = "*"
@@ -37,7 +37,7 @@ class Fault(msgspec.Struct, frozen=True):
     path_prefix: str = ""
     user_agent: str = ""
     times: int | None = None
-    """How many requests it hits; `None` means until cleared."""
+    """Maximum number of requests that it affects; `None` means until it is removed."""
 
     delay_s: float = 0.0
     drop: bool = False
@@ -57,7 +57,7 @@ class Fault(msgspec.Struct, frozen=True):
         )
 
     def error(self, attributes: RequestAttributes) -> ApiError:
-        """The refusal this rule asks for."""
+        """The error of this rule."""
         code = self.code or 500
         if code == 403 and attributes.resource:
             return not_permitted(USER, attributes)
@@ -68,7 +68,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Faults:
-    """The rules in force; the first that concerns a request decides. Safe to change while the server runs."""
+    """The active rules; the first that matches a request decides. Threads may change them while the server runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -77,18 +77,18 @@ class Faults:
         self._when_down: Callable[[], None] = lambda: None
 
     def add(self, fault: Fault) -> None:
-        """Put a rule in force."""
+        """Activate a rule."""
         with self._lock:
             self._rules.append((fault, fault.times))
 
     def clear(self) -> None:
-        """Drop all rules and come back up."""
+        """Remove all rules, and accept connections again."""
         with self._lock:
             self._rules.clear()
             self._down = False
 
     def down(self) -> None:
-        """Cut all connections and every new one until `up`: to clients the server is gone."""
+        """Cut all connections, and every new one until `up`: the server seems to be gone."""
         self._down = True
         self._when_down()
 
@@ -98,7 +98,7 @@ class Faults:
 
     @property
     def is_down(self) -> bool:
-        """Whether the server plays dead."""
+        """Whether the server is down."""
         return self._down
 
     def when_down(self, action: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""All stores behind one lock and one revision counter; who hears of changes, and in which order."""
+"""All stores behind one lock and one revision counter, and the order in which listeners get changes."""
 
 import threading
 from collections import deque
@@ -95,8 +95,8 @@ class Subscription:
 class Journal:
     """Commits changes. Listeners run after the write that caused them, in commit order, one at a time.
 
-    A listener may write: what it causes is delivered after the change at hand has reached every listener. That keeps
-    runs under a virtual clock repeatable, and no lock is held while listeners run.
+    A listener may write: its changes are delivered after every listener has the present one. So runs under a virtual
+    clock are repeatable, and no lock is held while listeners run.
     """
 
     def __init__(self, clock: Clock, history_limit: int) -> None:
@@ -125,7 +125,7 @@ class Journal:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Hold the lock; when the outermost transaction of the thread ends, listeners hear what was committed."""
+        """Hold the lock; after the outermost transaction of the thread, listeners receive the committed changes."""
         self.lock.acquire()
         self._depth += 1
         try:
@@ -167,7 +167,7 @@ class Journal:
         return record
 
     def load(self, kind: Kind, obj: JsonObject) -> Stored:
-        """Put an object in place that no watcher or listener needs to hear of."""
+        """Store an object without notice to watchers and listeners."""
         record = self._next(kind, obj)
         store = self.store(kind)
         before = store.get(record.key)

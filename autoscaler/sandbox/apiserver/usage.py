@@ -19,7 +19,7 @@ GROUP = "metrics.k8s.io"
 LOAD = "sandbox.autoscaler/load"
 WINDOW = "15s"
 _UNREQUESTED = {"cpu": 5, "memory": 16 * 2**20}
-"""What a container uses that requests nothing: milli-CPU and bytes."""
+"""The usage of a container without requests: milli-CPU and bytes."""
 _NODE_ITSELF = {"cpu": 80, "memory": 300 * 2**20}
 
 Amounts = Mapping[str, int]
@@ -51,7 +51,7 @@ class Usage:
         return dict(used)
 
     def _share(self, pod: JsonObject) -> int | None:
-        """Milli-CPU of each running pod of the workload; None where nothing says what they use together."""
+        """Milli-CPU of each running pod of the workload; None if the workload has no annotation for it."""
         workload = self._workload(pod)
         if workload is None:
             return None
