@@ -1,4 +1,4 @@
-"""A daemon at work is told of a new configuration."""
+"""A running daemon gets a new configuration."""
 
 import signal
 from pathlib import Path

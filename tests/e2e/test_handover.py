@@ -1,4 +1,4 @@
-"""Two replicas: one acts, and when it goes the other carries on where it was."""
+"""Two replicas: one acts, and when it ends the other continues its work."""
 
 import signal
 from collections.abc import Iterator

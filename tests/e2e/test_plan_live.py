@@ -1,4 +1,4 @@
-"""`autoscaler plan --kubeconfig` against an API server: it reads, and does nothing else."""
+"""`autoscaler plan --kubeconfig` against an API server: it only reads."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The manifests' permissions and what a daemon that does all it can do really asks for: neither exceeds the other."""
+"""The permissions in the manifests equal the requests of a daemon that uses all of its features."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A daemon without election whose API server stands still, connections and all: nothing but silence tells of it."""
+"""A daemon without election, whose API server hangs with all connections open: only silence shows the problem."""
 
 import signal
 from pathlib import Path

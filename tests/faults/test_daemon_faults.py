@@ -1,4 +1,4 @@
-"""The whole daemon while things go wrong around it: nothing is lost, nothing is bought twice."""
+"""The whole daemon during failures around it: nothing is lost, and nothing is bought twice."""
 
 from collections.abc import Iterator
 from pathlib import Path

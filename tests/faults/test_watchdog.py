@@ -1,4 +1,4 @@
-"""A daemon that is stuck, in C code or in Python, ends within its limits and says where it was."""
+"""A daemon that is stuck, in C code or in Python, ends within its limits and reports where it was."""
 
 import os
 import signal

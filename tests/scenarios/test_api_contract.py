@@ -1,4 +1,4 @@
-"""Every route of the daemon's port: what the document says is what a live server answers, in every state."""
+"""Every route of the daemon's port: a live server answers as the document says, in every state."""
 
 import json
 import random

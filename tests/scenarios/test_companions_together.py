@@ -1,4 +1,4 @@
-"""Headroom and reservations at once, beside one node loop: each buys for what the other does not cover."""
+"""Headroom and reservations together, in one node loop: each buys only what the other does not cover."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

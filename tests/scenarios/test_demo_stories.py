@@ -1,4 +1,4 @@
-"""The demo's stories in virtual time: what they tell, and that they come to their end."""
+"""The stories of the demo in virtual time: their text, and that they come to their end."""
 
 import re
 

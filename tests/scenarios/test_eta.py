@@ -1,4 +1,4 @@
-"""Estimates through whole passes in virtual time: where pods go, what is learned, and what is told."""
+"""Estimates through whole passes in virtual time: the places of pods, the samples, and the published estimates."""
 
 import random
 from itertools import chain, repeat

@@ -1,4 +1,6 @@
-"""Text of others in logs, tables, pages and metrics: nothing hidden, nothing secret, nothing without end."""
+"""Text from outside in logs, tables, pages and metrics: nothing is hidden, nothing secret is shown, and all of it is
+short.
+"""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""When the watching process ends the daemon, and what it says then."""
+"""The watching process: when it ends the daemon, and what it reports."""
 
 import mmap
 import struct

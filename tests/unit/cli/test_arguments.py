@@ -1,4 +1,4 @@
-"""What is wrong with a command line: one clear line in our words, status 2, and nothing else."""
+"""Errors on a command line: one clear line per problem, in our words, status 2, and no other output."""
 
 import os
 import signal

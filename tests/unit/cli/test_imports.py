@@ -1,4 +1,4 @@
-"""What a command imports before it does its work: a heavy package, imported for nothing, is most of its time."""
+"""The modules that a command imports before its work. A heavy package that it does not need takes most of its time."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The command itself: finding subcommands, exit status, and what goes where."""
+"""The command itself: finding subcommands, exit status, and output streams."""
 
 import argparse
 import importlib.util

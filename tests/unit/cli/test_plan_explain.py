@@ -1,4 +1,4 @@
-"""`autoscaler plan --explain`, from words to what is printed."""
+"""`autoscaler plan --explain`, from the command line to the output."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`plan` shows what replaces a node, how far that is, and what it costs."""
+"""`plan` shows which nodes replace a node, the stage of the replacement, and its cost."""
 
 import json
 from pathlib import Path

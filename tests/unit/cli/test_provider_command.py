@@ -1,4 +1,4 @@
-"""`autoscaler provider`: what is installed, and whether a plug-in keeps the contract."""
+"""`autoscaler provider`: lists installed providers, and checks whether a plug-in keeps the contract."""
 
 import json
 from pathlib import Path

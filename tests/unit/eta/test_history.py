@@ -1,4 +1,4 @@
-"""Lives of pods: what is kept of those that never come, or never end."""
+"""Histories of pods: what remains of pods that never come, or never end."""
 
 from autoscaler.eta.history import MOST_ENDED, PodHistory
 from autoscaler.reasons import DeleteReason

@@ -1,4 +1,4 @@
-"""How long before a window its capacity is asked for: chances, what is known, and where that ends."""
+"""Lead times: how long before a window its capacity is requested, by chances and samples, and their limits."""
 
 import random
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Remedies: their words, and what they are told from."""
+"""The texts of remedies, and the facts behind them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The publisher: who hears what of a pass, and what happens when somebody cannot be told."""
+"""The publisher: which output gets what of a pass, and what happens if an output fails."""
 
 import io
 from collections.abc import Iterator

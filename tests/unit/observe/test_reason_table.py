@@ -1,4 +1,4 @@
-"""Every reason is explained, and docs/reasons.md says what the table says."""
+"""Every reason is explained, and docs/reasons.md contains the text of the table."""
 
 import inspect
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The report is one frozen value from which everything is shown: what a pass never came to is empty."""
+"""The report is one frozen value behind all output. Steps that a pass did not reach are empty in it."""
 
 from autoscaler.errors import ErrorType
 from autoscaler.observe.report import PassEnd, PassReport

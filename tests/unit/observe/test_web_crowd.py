@@ -1,4 +1,4 @@
-"""A server among hostile clients: who is let in, who goes, and that probes always get their answer."""
+"""A server among hostile clients: which clients it admits and which it drops. Probes always get their answer."""
 
 import contextlib
 import logging

@@ -1,4 +1,4 @@
-"""Recordings on disk: the newest so many, whole or not at all, and never in the way of a pass."""
+"""Recordings on disk: only the newest, each complete, and never a delay for a pass."""
 
 from collections.abc import Callable
 from functools import partial

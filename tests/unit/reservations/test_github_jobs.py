@@ -1,4 +1,4 @@
-"""GitHub's events: what they change, and for which target. Names of acceptance tests begin with their id."""
+"""GitHub's events: their changes and their targets. The names of acceptance tests begin with their id."""
 
 from typing import Any
 

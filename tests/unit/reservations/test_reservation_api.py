@@ -1,4 +1,6 @@
-"""The listener for announced work: what it answers to whom. Names of acceptance tests begin with their id."""
+"""The listener for announced work: its answer to each kind of client. The names of acceptance tests begin with their
+id.
+"""
 
 import json
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The listener for announced work: what its document says is what it answers, signed or not, in every state."""
+"""The listener for announced work answers as its document promises, signed or not, in every state."""
 
 import http.client
 import json

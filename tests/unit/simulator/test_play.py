@@ -1,4 +1,4 @@
-"""Scenarios through the real loop: what the answer says of it."""
+"""Scenarios through the real loop: the contents of the answer."""
 
 import json
 from collections.abc import Mapping

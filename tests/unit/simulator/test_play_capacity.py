@@ -1,4 +1,4 @@
-"""Scenario files with ProvisioningRequests and CapacityBuffers: what the answer says of them."""
+"""Scenario files with ProvisioningRequests and CapacityBuffers: the contents of the answer."""
 
 import json
 from typing import Any

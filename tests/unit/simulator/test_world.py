@@ -1,4 +1,4 @@
-"""The world itself: one clock, the real loop, and nothing that varies from run to run."""
+"""The world itself: one clock, the real loop, and the same result in every run."""
 
 import os
 import subprocess

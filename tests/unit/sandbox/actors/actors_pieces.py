@@ -1,4 +1,4 @@
-"""Small clusters and objects for these tests: only what a row is about."""
+"""Small clusters and objects for these tests; each has only what a test is about."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

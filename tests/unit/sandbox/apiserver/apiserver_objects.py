@@ -1,4 +1,4 @@
-"""Small objects for these tests: only what a row is about."""
+"""Small objects for these tests; each has only what a test is about."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The sandbox's API server, asked what a real one was asked: it has to answer the same, field by field."""
+"""The sandbox's API server gets the recorded requests of a real one, and has to give the same answers, field
+by field.
+"""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Simulations played: what is measured, and that the same input gives the same bytes."""
+"""Simulations: their measurements, and that the same input gives the same bytes."""
 
 import json
 from html.parser import HTMLParser

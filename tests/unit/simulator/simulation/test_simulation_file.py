@@ -1,4 +1,4 @@
-"""Simulation files: what they mean, and what is wrong with them."""
+"""Simulation files: their meaning, and the report of their problems."""
 
 from pathlib import Path
 from typing import Any
