@@ -22,6 +22,7 @@ HELM := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),$(BIN)/h
 
 VERSION := $(shell sed -n 's/^version = //p' setup.cfg)
 DECISIONS := $(shell sed -n '/^\[coverage:run\]/,/^$$/s/^    autoscaler\.//p' setup.cfg)
+COVERING := $(addprefix tests/unit/,$(DECISIONS))
 WHEEL := dist/node_autoscaler-$(VERSION)-py3-none-any.whl
 SBOM := dist/node-autoscaler-$(VERSION).cdx.json
 IMAGE ?= node-autoscaler:$(VERSION)
@@ -36,7 +37,7 @@ BUILDX_NEEDED = @$(ENGINE) buildx version >/dev/null 2>&1 || { echo "this needs 
 comma := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-thorough check lint types contracts unit coverage conformance bench docs lock changelog wheel sbom image image-base clean
+.PHONY: help run test test-rest test-thorough check lint types contracts unit coverage conformance bench docs lock changelog wheel sbom image image-base clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*  ## /  make \1	/p' Makefile | expand -t 22
@@ -46,6 +47,9 @@ run: $(RUNNING)  ## start the sandbox cluster and the autoscaler on this machine
 
 test: $(DEVELOPING)  ## run every test
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(ARGS)
+
+test-rest: $(DEVELOPING)  ## run every test that `make coverage` does not
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(addprefix --ignore=,$(COVERING)) $(ARGS)
 
 test-thorough: $(DEVELOPING)  ## try many times as many random cases
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n auto tests/properties tests/unit $(ARGS)
@@ -67,7 +71,7 @@ unit: $(DEVELOPING)
 
 coverage: $(DEVELOPING)  ## measure how much of the decisions their own unit tests run; fails below fail_under in setup.cfg
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto $(addprefix tests/unit/,$(DECISIONS))
+	$(BIN)/coverage run -m pytest -n auto $(COVERING)
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
