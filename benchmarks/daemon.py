@@ -72,7 +72,7 @@ def measure(
         began = stopwatch()
         _wait(process, lambda: _succeeded(port) > 0, Path(name) / "daemon.err")
         first_s, first_cpu_s, first = stopwatch() - began, _cpu_s(process.pid), _succeeded(port)
-        threading.Event().wait(watched_s)
+        _watch(process, watched_s, Path(name) / "daemon.err")
         cpu_s, took_s = _cpu_s(process.pid) - first_cpu_s, stopwatch() - began - first_s
         return Usage(
             nodes=nodes,
@@ -143,6 +143,13 @@ def _wait(process: "subprocess.Popen[bytes]", condition: Any, said: Path) -> Non
         if process.poll() is not None or stopwatch() > deadline:
             raise Ended(f"exit status {process.returncode}: {said.read_text()[-2000:]}")
         pause.wait(0.05)
+
+
+def _watch(process: "subprocess.Popen[bytes]", seconds: float, said: Path) -> None:
+    """Let the daemon run for so long; raises `Ended` if it comes to its end before."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+        raise Ended(f"exit status {process.returncode}: {said.read_text()[-2000:]}")
 
 
 def _succeeded(port: int) -> int:
