@@ -106,7 +106,7 @@ def _print(progress: DemoProgress, form: OutputFormat, colour: Colour) -> None:
     if form is OutputFormat.TABLE:
         output.write_records([msgspec.to_builtins(progress)], form, colour)
     else:
-        output.write(output.to_json(progress, compact=True) if form is OutputFormat.JSON else output.to_yaml(progress))
+        output.write(output.to_text(progress, form, compact=True))
 
 
 def _free_port(wanted: Sequence[int]) -> int:

@@ -55,10 +55,8 @@ def run(args: argparse.Namespace) -> int:
     if args.output is OutputFormat.TABLE:
         rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
         output.show([Table(_HEADS, [_row(row) for row in rows])], args.color)
-    elif args.output is OutputFormat.YAML:
-        output.write(output.to_yaml(answer))
     else:
-        output.write(output.to_json(answer))
+        output.write(output.to_text(answer, args.output))
     return 0
 
 

@@ -16,7 +16,7 @@ from autoscaler import logs
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.explanation_text import explanation_text
-from autoscaler.cli.output import Colour, OutputFormat
+from autoscaler.cli.output import OutputFormat
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, ConfigError
@@ -80,7 +80,10 @@ def run(args: argparse.Namespace) -> int:
         explanation = _asked(args.daemon, _targets(args.target, args.namespace or "default"))
     else:
         explanation = _of_cluster(args, config)
-    _write(explanation, args.output, args.color)
+    if args.output is OutputFormat.TABLE:
+        output.show(explanation_text(explanation), args.color)
+    else:
+        output.write(output.to_text(explanation, args.output, compact=True))
     return 0
 
 
@@ -172,12 +175,3 @@ def _of_cluster(args: argparse.Namespace, config: Config) -> PlanExplanation:
 def _default_kubeconfig() -> str | None:
     path = Path.home() / ".kube" / "config"
     return str(path) if path.exists() else None
-
-
-def _write(explanation: PlanExplanation, form: OutputFormat, colour: Colour) -> None:
-    if form is OutputFormat.JSON:
-        output.write(output.to_json(explanation, compact=True))
-    elif form is OutputFormat.YAML:
-        output.write(output.to_yaml(explanation))
-    else:
-        output.show(explanation_text(explanation), colour)

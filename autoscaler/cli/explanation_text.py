@@ -15,9 +15,9 @@ from autoscaler.explain.answer import (
     PodExplanation,
     Score,
 )
+from autoscaler.observe.figures import first_names, with_detail
 from autoscaler.reasons import Rejection
 
-_GROUPS_SHOWN = 3
 _SETS_SHOWN = 20
 Row = tuple[object, ...]
 
@@ -62,7 +62,7 @@ def _pod(pod: PodExplanation) -> Iterator[Block]:
 
 
 def _node_set(node_set: NodeSet) -> list[Row]:
-    names = _names(node_set.examples[:1], node_set.count)
+    names = first_names(node_set.examples, node_set.count, 1)
     if node_set.upcoming:
         names += f" ({node_set.upcoming} upcoming)"
     whys: list[Row] = [_why(rejection) for rejection in node_set.rejections] or [("", "would take it")]
@@ -72,8 +72,8 @@ def _node_set(node_set: NodeSet) -> list[Row]:
 def _group_set(group_set: GroupSet) -> list[Row]:
     whys: list[Row] = [_why(rejection) for rejection in group_set.rejections]
     if group_set.skipped is not None:
-        whys.insert(0, (group_set.skipped.reason, _sentence(group_set.skipped.message, group_set.skipped.detail)))
-    first = (len(group_set.groups), _names(group_set.groups[:_GROUPS_SHOWN], len(group_set.groups)), group_set.fate)
+        whys.insert(0, (group_set.skipped.reason, with_detail(group_set.skipped.message, group_set.skipped.detail)))
+    first = (len(group_set.groups), first_names(group_set.groups), group_set.fate)
     return [
         (first if number == 0 else ("", "", "")) + why
         for number, why in enumerate(whys or [("", _fate(group_set.fate))])
@@ -97,10 +97,10 @@ def _node(node: NodeExplanation) -> Iterator[Block]:
         ("state", node.state),
         ("utilization", "" if node.utilization is None else f"{node.utilization:.0%}"),
         ("unneeded since", node.unneeded_since or ""),
-        ("stays because", "" if node.reason is None else _sentence(node.reason, node.detail)),
+        ("stays because", "" if node.reason is None else with_detail(node.reason, node.detail)),
         ("kept by pod", keeper),
         ("time left", "" if node.time_left_s is None else f"{node.time_left_s:.0f}s"),
-        ("pods to move", _names(node.pods_to_move[:_GROUPS_SHOWN], len(node.pods_to_move))),
+        ("pods to move", first_names(node.pods_to_move)),
         ("replacement", "" if node.replacement is None else _replacement(node.replacement)),
         ("scale-down", node.scale_down_result),
     )
@@ -112,7 +112,7 @@ def _replacement(replacement: ExplainedReplacement) -> str:
     if replacement.bought:
         parts.append("bought " + ", ".join(f"{count} of {group}" for group, count in replacement.bought.items()))
     if replacement.hold is not None:
-        parts.append(_sentence(replacement.hold, replacement.detail))
+        parts.append(with_detail(replacement.hold, replacement.detail))
     if replacement.left_s:
         parts.append(f"tried again in {replacement.left_s:.0f}s")
     if replacement.price_before is not None and replacement.price_after is not None:
@@ -146,7 +146,7 @@ def _group(group: GroupExplanation) -> Iterator[Block]:
         ("PODS", "COUNT", "REASON", "WHY"),
         [
             [
-                ((pods.owner or _names(pods.examples, pods.count), pods.count) if number == 0 else ("", ""))
+                ((pods.owner or first_names(pods.examples, pods.count), pods.count) if number == 0 else ("", ""))
                 + _why(rejection)
                 for number, rejection in enumerate(pods.rejections)
             ]
@@ -183,13 +183,4 @@ def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> 
 
 
 def _why(rejection: Rejection) -> tuple[str, str]:
-    return rejection.reason, _sentence(rejection.message, rejection.detail)
-
-
-def _sentence(message: str, detail: str) -> str:
-    return f"{message} ({detail})" if detail and detail != message else message
-
-
-def _names(names: Sequence[str], count: int) -> str:
-    more = count - len(names)
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    return rejection.reason, with_detail(rejection.message, rejection.detail)

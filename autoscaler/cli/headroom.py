@@ -2,28 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 
 import msgspec
 
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.lead_times import GivenLeads, add_lead, boots_of
-from autoscaler.cli.object_files import add_planner, add_validation, read_objects
+from autoscaler.cli.lead_times import GivenLeads, add_lead
+from autoscaler.cli.object_files import add_planner, add_validation, read_cluster
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.config.headroom import Headroom, warnings
 from autoscaler.config.load import load_file
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.eta.boot_times import Samples
 from autoscaler.headroom.answer import answers
 from autoscaler.headroom.cleanup import clean_up
 from autoscaler.headroom.objects import CurrentDeployment, read_deployment
 from autoscaler.headroom.pods import ahead_of
-from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.meta import JsonObject
 from autoscaler.observe.figures import count
-from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.number import parse_count
 
 
@@ -81,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
     if unknown:
         raise ConfigError(f"--active: there is no pool {name}" for name in unknown)
     wall = SystemClock().now().wall if args.now is None else args.now
-    view, deployments, boots = _objects(args.objects)
+    deployments: list[CurrentDeployment] = []
+
+    def take(obj: JsonObject) -> None:
+        if obj.get("kind") == "Deployment":
+            deployments.append(read_deployment(obj))
+
+    view, boots = read_cluster(args.objects, take)
     given = GivenLeads(args.lead, headroom.pool_names, boots, config, wall)
     leads = {pool.name: given.lead(pool.name, pool.lead_time_s, ahead_of(pool, headroom)) for pool in headroom.pools}
     pool_answers = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
@@ -104,30 +106,3 @@ def _clean_up(config: Config, *, pretend: bool) -> int:
     if not gone:
         output.write(f"nothing is there of clusterName {headroom.cluster_name or '(none)'}")
     return 0
-
-
-def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[CurrentDeployment], Samples]:
-    """Return pods, Deployments and boot times from files. Pods may be on nodes that the files do not contain."""
-    decode_node, decode_pod = node_decoder(), PodInterner().decoder()
-    nodes: dict[str, Node] = {}
-    pods: list[Pod] = []
-    deployments: list[CurrentDeployment] = []
-    boots: Samples = {}
-    for path in paths:
-        for obj in read_objects(path):
-            try:
-                match obj.get("kind"):
-                    case "Node":
-                        node = decode_node.one(obj)
-                        nodes[node.name] = node
-                    case "Pod":
-                        pods.append(decode_pod.one(obj))
-                    case "Deployment":
-                        deployments.append(read_deployment(dict(obj)))
-                    case "ConfigMap":
-                        boots = {**boots, **boots_of(obj)}
-            except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
-                raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
-    for name in {pod.node for pod in pods if pod.node} - nodes.keys():
-        nodes[name] = decode_node.one({"metadata": {"name": name}})
-    return view_of(nodes.values(), pods), deployments, boots

@@ -1,12 +1,11 @@
 """Lead times of offline planners, from the command line or from the stored boot times."""
 
 import argparse
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
+from autoscaler.eta.boot_times import CONFIG_MAP, Samples
 from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_time import Ahead, Lead, configured_lead, learned_lead
 from autoscaler.eta.samples import Knowledge, Ring
@@ -35,13 +34,6 @@ def _stated(text: str) -> tuple[str, float]:
     if not (name and equals) or seconds < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=DURATION, such as ci=4m")
     return name, seconds
-
-
-def boots_of(obj: Mapping[str, Any]) -> Samples:
-    """Return the boot times in an object; empty if it is a different object."""
-    if obj.get("kind") != "ConfigMap" or obj["metadata"].get("name") != CONFIG_MAP:
-        return {}
-    return read_samples(obj.get("data") or {})
 
 
 class GivenLeads:

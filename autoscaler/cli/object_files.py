@@ -1,11 +1,17 @@
 """Reads objects and times from the files and options of offline planners."""
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from autoscaler.errors import ConfigError
-from autoscaler.objects.meta import unix_seconds
+from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
+from autoscaler.objects.meta import JsonObject, unix_seconds
+from autoscaler.objects.node import Node, node_decoder
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.document import parse_documents
 from cloudprovider.file import read_text
 
@@ -21,11 +27,10 @@ def instant(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
 
 
-def add_planner(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", section: str, does: str, kinds: str
-) -> argparse.ArgumentParser:
-    """Declare `plan` of a companion, for a file with its section, and return the parser; `kinds` are the objects it
-    reads.
+def add_planner(actions: "Actions", section: str, does: str, kinds: str) -> argparse.ArgumentParser:
+    """Declare `plan` of a companion, for a file with its section, and return the parser.
+
+    `kinds` are the objects that it reads.
     """
     plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
@@ -46,8 +51,36 @@ def add_validation(actions: "Actions", section: str) -> None:
     validate.add_argument("file", metavar="FILE")
 
 
-def read_objects(path: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a file, JSON or YAML, single or in lists; raises `ConfigError`."""
+def read_cluster(paths: Sequence[str], take: Callable[[JsonObject], object]) -> tuple[ClusterView, Samples]:
+    """Return nodes, pods and boot times of files; `take` gets every object of another kind, and may raise `ValueError`.
+
+    Pods may be on nodes that the files do not have. Raises `ConfigError`.
+    """
+    decode_node, decode_pod = node_decoder(), PodInterner().decoder()
+    nodes: dict[str, Node] = {}
+    pods: list[Pod] = []
+    boots: Samples = {}
+    for path in paths:
+        for obj in _objects(path):
+            try:
+                match obj:
+                    case {"kind": "Node"}:
+                        node = decode_node.one(obj)
+                        nodes[node.name] = node
+                    case {"kind": "Pod"}:
+                        pods.append(decode_pod.one(obj))
+                    case {"kind": "ConfigMap", "metadata": {"name": name}} if name == CONFIG_MAP:
+                        boots = {**boots, **read_samples(obj.get("data") or {})}
+                    case _:
+                        take(obj)
+            except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+                raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
+    for name in {pod.node for pod in pods if pod.node} - nodes.keys():
+        nodes[name] = decode_node.one({"metadata": {"name": name}})
+    return view_of(nodes.values(), pods), boots
+
+
+def _objects(path: str) -> Iterator[JsonObject]:
     try:
         text = read_text(path)
     except ValueError as error:

@@ -84,6 +84,11 @@ def to_yaml(value: object) -> str:
     return yaml.dump(msgspec.to_builtins(value), Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
+def to_text(value: object, form: OutputFormat, *, compact: bool = False) -> str:
+    """Encode a value as YAML, or else as JSON, `compact` or not."""
+    return to_yaml(value) if form is OutputFormat.YAML else to_json(value, compact)
+
+
 def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Write rows as a Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
@@ -93,6 +98,12 @@ def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def write(text: str, out: TextIO | None = None) -> None:
     """Print a finished text, by default to standard output, without characters that would confuse a terminal."""
     print(spelled_out(text.removesuffix("\n")), file=out or sys.stdout)
+
+
+def write_document(value: object, form: OutputFormat) -> None:
+    """Print one of several answers: a line of JSON, or a YAML document."""
+    head = "---\n" if form is OutputFormat.YAML else ""
+    write(head + to_text(value, form, compact=True))
 
 
 def show(blocks: Iterable[Block], colour: Colour = Colour.AUTO, out: TextIO | None = None) -> None:
@@ -125,10 +136,8 @@ def write_records(
     """Print records that have the same keys, in any format."""
     keys = list(records[0]) if records else []
     rows = [list(map(_cell, record.values())) for record in records]
-    if form is OutputFormat.JSON:
-        write(to_json(records), out)
-    elif form is OutputFormat.YAML:
-        write(to_yaml(records), out)
+    if form in (OutputFormat.JSON, OutputFormat.YAML):
+        write(to_text(records, form), out)
     elif form is OutputFormat.MARKDOWN:
         write(to_markdown(keys, rows), out)
     else:

@@ -137,10 +137,8 @@ def _answer(
 
 
 def _write(result: PlanResult, args: argparse.Namespace) -> None:
-    if args.output is OutputFormat.JSON:
-        output.write(output.to_json(result, compact=True))
-    elif args.output is OutputFormat.YAML:
-        output.write("---\n" + output.to_yaml(result))
+    if args.output in (OutputFormat.JSON, OutputFormat.YAML):
+        output.write_document(result, args.output)
     else:
         output.show(_blocks(result, wide=args.output is OutputFormat.WIDE), args.color)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from autoscaler.cli.table import Block, Style, Styled, Table
-from autoscaler.observe.figures import count, duration
+from autoscaler.observe.figures import count, duration, first_names, with_detail
 from autoscaler.observe.status import Tone
 from autoscaler.reasons import ReplacementStage
 from autoscaler.scenario.from_dump import Imported
@@ -24,7 +24,6 @@ from autoscaler.simulator.answer import (
 )
 
 _TONES = {Tone.GOOD: Style.FINE, Tone.BUSY: Style.BOLD, Tone.BAD: Style.BAD}
-_NAMES_SHOWN = 3
 _NODES_SHOWN = 20
 """If more nodes than this stay for one reason, only some are named."""
 
@@ -98,7 +97,7 @@ def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
     reasons = run_.reasons
     by_workload: dict[str, list[StuckPods]] = defaultdict(list)
     for part in reasons.unschedulable:
-        by_workload[part.owner or _names(part.pods)].append(part)
+        by_workload[part.owner or first_names(part.pods)].append(part)
     without = [_stuck(name, parts) for name, parts in by_workload.items()]
     without += [_held(name, pods, held) for held in reasons.held for name, pods in held.owners.items()]
     without.sort(key=lambda part: (-part.pods, part.workload))
@@ -108,7 +107,7 @@ def _without(run_: RunAnswer, *, wide: bool) -> Iterator[Table]:
         yield Table(
             ("WORKLOAD", "PODS", "GROUP", "REASON", "WHY"),
             [
-                (name, len(part.pods), group, rejection.reason, _why(rejection.message, rejection.detail))
+                (name, len(part.pods), group, rejection.reason, with_detail(rejection.message, rejection.detail))
                 for name, parts in by_workload.items()
                 for part in parts
                 for group, rejections in part.rejected.items()
@@ -151,7 +150,7 @@ def _purchases(run_: RunAnswer) -> Iterator[Table]:
     pods: dict[str, int] = defaultdict(int)
     groups: dict[str, dict[str, None]] = defaultdict(dict)
     for helped in run_.reasons.helped:  # in one round or in several
-        name = helped.owner or _names(helped.pods)
+        name = helped.owner or first_names(helped.pods)
         pods[name] += len(helped.pods)
         groups[name] |= dict.fromkeys(helped.groups)
     yield Table(
@@ -165,12 +164,15 @@ def _waiting(run_: RunAnswer) -> Iterator[Table]:
     reasons = run_.reasons
     yield Table(
         ("WORKLOAD", "PODS", "REASON"),
-        [(_names(list(waiting.owners)), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
+        [(first_names(waiting.owners), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
         "Pending pods that need no new node",
     )
     yield Table(
         ("GROUP", "REASON", "WHY"),
-        [(skipped.group, skipped.reason, _why(skipped.message, skipped.detail)) for skipped in reasons.skipped_groups],
+        [
+            (skipped.group, skipped.reason, with_detail(skipped.message, skipped.detail))
+            for skipped in reasons.skipped_groups
+        ],
         "Skipped node groups",
     )
     yield Table(
@@ -231,7 +233,7 @@ def _replacements(replacements: Sequence[ReplacementAnswer]) -> Table:
                 replacement.trigger,
                 replacement.stage,
                 ", ".join(f"{number} of {group}" for group, number in replacement.bought.items()),
-                "" if replacement.hold is None else _why(replacement.hold, replacement.detail),
+                "" if replacement.hold is None else with_detail(replacement.hold, replacement.detail),
             )
             for replacement in replacements
         ],
@@ -256,18 +258,9 @@ def _staying(nodes: Mapping[str, StayingNode], most: int) -> Iterator[tuple[obje
         if len(names) > most:
             yield f"{len(names)} nodes", reason, "-o wide names them"
         else:
-            yield from ((name, reason, _why(nodes[name].detail, nodes[name].pod or "")) for name in names)
+            yield from ((name, reason, with_detail(nodes[name].detail, nodes[name].pod or "")) for name in names)
 
 
 def _cost(cost: Cost) -> str:
     line = f"Cost per hour: {cost.per_hour_before:g} before, {cost.per_hour_after:g} after"
     return f"{line}; no price for {', '.join(cost.unpriced_groups)}" if cost.unpriced_groups else line
-
-
-def _why(message: str, detail: str) -> str:
-    return f"{message} ({detail})" if detail and detail != message else message
-
-
-def _names(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 import msgspec
 
 from autoscaler.cli import output
-from autoscaler.cli.lead_times import GivenLeads, add_lead, boots_of
-from autoscaler.cli.object_files import add_planner, add_validation, read_objects
+from autoscaler.cli.lead_times import GivenLeads, add_lead
+from autoscaler.cli.object_files import add_planner, add_validation, read_cluster
 from autoscaler.cli.output import OutputFormat
 from autoscaler.clock import SystemClock
 from autoscaler.config.load import load_file
 from autoscaler.config.reservations import Reservations
 from autoscaler.errors import ConfigError
-from autoscaler.eta.boot_times import Samples
 from autoscaler.eta.lead_time import Ahead
-from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.meta import JsonObject
 from autoscaler.reservations.answer import answers
 from autoscaler.reservations.plan import Operation
-from autoscaler.reservations.state import TargetState, Unreadable, read_state
+from autoscaler.reservations.state import TargetState, read_state
 from autoscaler.reservations.store import STATE
-from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_int
 
@@ -77,7 +74,13 @@ def run(args: argparse.Namespace) -> int:
         output.write(f"{args.file}: valid, {count} target{'' if count == 1 else 's'}")
         return 0
     wall = SystemClock().now().wall if args.now is None else args.now
-    view, states, boots = _objects(args.objects, section)
+    states, prefix = dict[str, TargetState](), section.store.prefix
+
+    def take(obj: JsonObject) -> None:
+        if obj.get("kind") == "ConfigMap" and (name := obj["metadata"]["name"]).startswith(prefix):
+            states[name.removeprefix(prefix)] = read_state(obj["data"][STATE])
+
+    view, boots = read_cluster(args.objects, take)
     given = GivenLeads(args.lead, section.by_name, boots, config, wall)
     leads = {target.name: given.lead(target.name, target.lead_time_s, Ahead()) for target in section.targets}
     target_answers = answers(section, states, _operations(section, args.scale), view, leads, wall)
@@ -99,32 +102,3 @@ def _operations(section: Reservations, wishes: Sequence[_Wish]) -> list[Operatio
         length_s = target.default_duration_s if wish.duration_s is None else wish.duration_s
         made.append(Operation(target=wish.target, amount=wish.amount, length_s=length_s, seed=f"scale/{number}"))
     return made
-
-
-def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, TargetState], Samples]:
-    """Return pods, stored states and boot times from files. Pods may be on nodes that the files do not contain."""
-    decode_node, decode_pod = node_decoder(), PodInterner().decoder()
-    nodes: dict[str, Node] = {}
-    pods: list[Pod] = []
-    states: dict[str, TargetState] = {}
-    boots: Samples = {}
-    prefix = section.store.prefix
-    for path in paths:
-        for obj in read_objects(path):
-            try:
-                match obj.get("kind"):
-                    case "Node":
-                        node = decode_node.one(obj)
-                        nodes[node.name] = node
-                    case "Pod":
-                        pods.append(decode_pod.one(obj))
-                    case "ConfigMap" if obj["metadata"]["name"].startswith(prefix):
-                        name = obj["metadata"]["name"].removeprefix(prefix)
-                        states[name] = read_state(obj["data"][STATE])
-                    case "ConfigMap":
-                        boots = {**boots, **boots_of(obj)}
-            except (msgspec.MsgspecError, Unreadable, ValueError, KeyError, TypeError) as error:
-                raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
-    for name in {pod.node for pod in pods if pod.node} - nodes.keys():
-        nodes[name] = decode_node.one({"metadata": {"name": name}})
-    return view_of(nodes.values(), pods), states, boots

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the scenario; print assumptions to standard error."""
     data = _anonymous(args.scenario) if args.action == "anonymize" else _imported(args)
-    text = output.to_json(data) if args.output is OutputFormat.JSON else output.to_yaml(data)
+    text = output.to_text(data, args.output)
     if args.to is None:
         output.write(text)
         return 0

@@ -97,8 +97,7 @@ def _write(results: Sequence[SimulationResult], form: OutputFormat, colour: Colo
         output.show(_blocks(results), colour)
         return
     for result in results if not comparing else [results]:
-        text = output.to_json(result, compact=True) if form is OutputFormat.JSON else "---\n" + output.to_yaml(result)
-        output.write(text)
+        output.write_document(result, form)
 
 
 def _blocks(results: Sequence[SimulationResult]) -> Iterator[Block]:

@@ -1,6 +1,8 @@
 """Formats numbers and durations for people, as plain text."""
 
+from collections.abc import Collection
 from datetime import UTC, datetime
+from itertools import islice
 
 _GIB = 1024**3
 
@@ -33,6 +35,18 @@ def time_of_day(wall: float) -> str:
 def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return `1 node`, `1,000 nodes`."""
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def first_names(names: Collection[str], count: int | None = None, most: int = 3) -> str:
+    """Write the first names, at most `most`, and how many more there are; `count` where `names` are not all."""
+    shown = list(islice(names, most))
+    more = (len(names) if count is None else count) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def with_detail(message: str, detail: str) -> str:
+    """Write a message and, where it says more, its detail."""
+    return f"{message} ({detail})" if detail and detail != message else message
 
 
 def cpus(milli: int) -> str:

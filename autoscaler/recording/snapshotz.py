@@ -12,7 +12,7 @@ from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
+from autoscaler.observe.http.endpoint import Anything, Endpoint, EndpointRoutes, JsonMapping, SuccessResponse
 from autoscaler.observe.http.routing import JSON, HttpProblem, Response
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import Waiting
@@ -62,8 +62,7 @@ class Snapshots(Companion):
         endpoint = Endpoint(
             summary="The data of the next whole pass, in Cluster Autoscaler's form.",
             exposes="the data of every node and pod that decisions read, with labels and some annotations",
-            query=Nothing,
-            any_query=True,
+            query=Anything,
             serve=lambda _, request: self._answer(request.client_gone),
             responses={
                 200: SuccessResponse(text="What the pass saw.", forms=(JsonMapping,)),

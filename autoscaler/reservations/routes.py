@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
+from autoscaler.observe.http.endpoint import Anything, Body, Endpoint, EndpointRoutes, JsonMapping, SuccessResponse
 from autoscaler.observe.http.openapi import About
 from autoscaler.observe.http.routing import JSON, TEXT, BodyVerifier, Request, Response
 from autoscaler.reasons import NoReservation
@@ -116,7 +116,7 @@ def listener_routes(
 ) -> EndpointRoutes:
     """Return the routes. They ignore the query, because signatures do not cover it."""
 
-    def without_query(serve: Serve) -> Callable[[Nothing, Request], Response]:
+    def without_query(serve: Serve) -> Callable[[Anything, Request], Response]:
         return lambda _, request: serve(request)
 
     return {
@@ -124,8 +124,7 @@ def listener_routes(
             "POST": Endpoint(
                 summary="Receives GitHub's `workflow_job` deliveries.",
                 exposes="adds and removes reservations, so it can cause a scale-up",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(webhook),
                 body=Body(
                     text="A delivery as GitHub sends it.",
@@ -143,8 +142,7 @@ def listener_routes(
             "GET": Endpoint(
                 summary="All targets: counts and reservations.",
                 exposes="names of targets; repositories and ids of announced jobs",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(listed),
                 responses={200: SuccessResponse(forms=(ReservationStatus,))},
                 errors=_REFUSED,
@@ -156,8 +154,7 @@ def listener_routes(
             "GET": Endpoint(
                 summary="One target: counts and reservations.",
                 exposes="the same of one target",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(shown),
                 responses={200: SuccessResponse(forms=(TargetStatus,))},
                 errors={**_REFUSED, **_NO_TARGET},
@@ -170,8 +167,7 @@ def listener_routes(
             "POST": Endpoint(
                 summary="Adds reservations to a target, or removes the oldest.",
                 exposes="adds and removes reservations, so it can cause a scale-up",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(scale),
                 body=Body(text="How many, and for how long.", forms={JSON: Announcement}, max_bytes=None),
                 responses=_TAKEN,
@@ -185,8 +181,7 @@ def listener_routes(
             "DELETE": Endpoint(
                 summary="Removes one reservation.",
                 exposes="removes a reservation",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(delete),
                 responses={200: SuccessResponse(text="It is gone.", forms=(Removed,))},
                 errors={**_REFUSED, 404: "There is no such target or reservation."},
@@ -199,8 +194,7 @@ def listener_routes(
             "GET": Endpoint(
                 summary="Whether the listener accepts announcements.",
                 exposes="nothing else",
-                query=Nothing,
-                any_query=True,
+                query=Anything,
                 serve=without_query(health),
                 responses={200: SuccessResponse(text="They are.", content_type=TEXT)},
                 errors={503: "They are not, yet or any more."},

@@ -64,7 +64,7 @@ class TargetState(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Ledger = {}
 
 
-class Unreadable(Exception):
+class Unreadable(ValueError):
     """A stored state cannot be parsed; it must not be overwritten."""
 
 

@@ -21,7 +21,7 @@ from autoscaler.observe.api.answers import (
     WatchStatus,
 )
 from autoscaler.observe.cost import cost_of
-from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
+from autoscaler.observe.http.endpoint import Anything, Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
 from autoscaler.observe.http.health import HealthCheck, HealthResult
 from autoscaler.observe.http.routing import HTML, TEXT, Request, Response
 from autoscaler.observe.metrics import exposition
@@ -62,23 +62,21 @@ def _pages(
             status_page(board.view, now.wall, options, health.alive(now), blocks, health.complaints(now))
         )
 
-    def home(_: Nothing, __: Request) -> Response:
+    def home(_: Anything, __: Request) -> Response:
         return Response(b"see /status\n", status=302, headers={"Location": "/status"})
 
     return {
         "/": Endpoint(
             summary="Redirects to the status page.",
             exposes="nothing",
-            query=Nothing,
-            any_query=True,
+            query=Anything,
             serve=home,
             responses={302: SuccessResponse(text="The status page is at `Location`.", content_type=TEXT)},
         ),
         "/metrics": Endpoint(
             summary="Metrics in the Prometheus text format.",
             exposes="counts, durations and names of node groups",
-            query=Nothing,
-            any_query=True,
+            query=Anything,
             serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
             responses={200: SuccessResponse(content_type=exposition.CONTENT_TYPE)},
         ),
@@ -93,8 +91,8 @@ def _pages(
 
 
 def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
-    def check(summary: str, ask: Callable[[Instant], HealthResult]) -> Endpoint[Nothing]:
-        def serve(_: Nothing, __: Request) -> Response:
+    def check(summary: str, ask: Callable[[Instant], HealthResult]) -> Endpoint[Anything]:
+        def serve(_: Anything, __: Request) -> Response:
             verdict = ask(clock.now())
             return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
 
@@ -105,8 +103,7 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
         return Endpoint(
             summary=summary,
             exposes="whether the autoscaler works, and since when it does not",
-            query=Nothing,
-            any_query=True,
+            query=Anything,
             serve=serve,
             responses={200: good, 500: bad},
         )

@@ -31,6 +31,10 @@ class Nothing(msgspec.Struct, frozen=True):
     """The query of an endpoint without parameters."""
 
 
+class Anything(msgspec.Struct, frozen=True):
+    """The query of an endpoint that ignores its parameters."""
+
+
 class Body(msgspec.Struct, frozen=True, kw_only=True):
     """The body that an endpoint accepts."""
 
@@ -66,8 +70,6 @@ class Endpoint(msgspec.Struct, Generic[Query], frozen=True, kw_only=True):
     body: Body | None = None
     when: str = ""
     """The condition under which the endpoint exists; empty if it always exists."""
-    any_query: bool = False
-    """Whether unknown parameters are ignored."""
     segments: Mapping[str, str] = {}
     """Descriptions of the path segments in braces."""
     headers: Mapping[str, str] = {}
@@ -82,7 +84,7 @@ class Endpoint(msgspec.Struct, Generic[Query], frozen=True, kw_only=True):
         max_bytes = None if self.body is None else self.body.max_bytes
         if max_bytes is not None and len(request.body) > max_bytes:
             raise HttpProblem(413, "body_too_large", f"the body is larger than {max_bytes} bytes")
-        return self.serve(read_query(request.query, self.query, ignore_unknown=self.any_query), request)
+        return self.serve(read_query(request.query, self.query), request)
 
 
 EndpointRoutes = Mapping[str, Mapping[str, Endpoint[Any]]]
@@ -116,16 +118,13 @@ def json_endpoint(
     )
 
 
-def read_query(query: Mapping[str, str], form: type[Query], *, ignore_unknown: bool = False) -> Query:
-    """Decode query parameters into the query type; raises `HttpProblem` that names the first invalid one.
-
-    With `ignore_unknown`, unknown parameters are ignored.
-    """
+def read_query(query: Mapping[str, str], form: type[Query]) -> Query:
+    """Decode query parameters into the query type; raises `HttpProblem` that names the first invalid one."""
     parameters = _parameters(form)
     values = {}
     for name, text in query.items():
         if name not in parameters:
-            if ignore_unknown:
+            if form is Anything:
                 continue
             shown = name[:_MAX_NAME]
             raise HttpProblem(400, "invalid_parameter", f"there is no parameter {shown}", shown)
