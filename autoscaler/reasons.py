@@ -282,6 +282,7 @@ class BlockingReason(StrEnum):
     LOCAL_STORAGE = "LocalStorageRequested"
     NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
     SYSTEM = "UnmovableKubeSystemPod"
+    GANG = "RunsInGang"
     BUDGET = "NotEnoughPdb"
     UNDECODED = "PodCannotBeDecoded"
 

@@ -149,12 +149,20 @@ def stated_minimum(
     ref: GangRef, pod_groups: Mapping[str, GangPodGroup], workloads: Mapping[str, GangWorkload]
 ) -> int | None:
     """Return how many pods of a gang start together, as its object or its pods state it; None where nothing does."""
+    by_object = minimum_of_object(ref, pod_groups, workloads)
+    return ref.min_count if by_object is None else by_object
+
+
+def minimum_of_object(
+    ref: GangRef, pod_groups: Mapping[str, GangPodGroup], workloads: Mapping[str, GangWorkload]
+) -> int | None:
+    """Return how many pods of a gang start together, as its PodGroup or Workload states it; None without either."""
     pod_group = pod_groups.get(ref.key)
     if pod_group is not None:
         return pod_group.min_count
     workload, _, group = ref.name.partition("/")
     owner = workloads.get(f"{ref.namespace}/{workload}") if group else None
-    if owner is not None:
-        name = group.partition("/")[0]
-        return next((_minimum(each.policy) for each in owner.spec.pod_groups if each.name == name), None)
-    return ref.min_count
+    if owner is None:
+        return None
+    name = group.partition("/")[0]
+    return next((_minimum(each.policy) for each in owner.spec.pod_groups if each.name == name), None)

@@ -370,6 +370,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The pod is in `kube-system` and no disruption budget covers it.",
             "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
         ),
+        BlockingReason.GANG: Meaning(
+            "The pod belongs to a gang whose PodGroup or Workload states a minimum of pods that run together.",
+            "Wait until the job has ended, or annotate the pod `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
+        ),
         BlockingReason.BUDGET: Meaning(
             "A disruption budget allows no disruption now.",
             "Add healthy replicas, or change the budget so that it allows a disruption.",

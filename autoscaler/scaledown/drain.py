@@ -10,6 +10,7 @@ import msgspec
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
+from autoscaler.objects.gang import minimum_of_object
 from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass
 from autoscaler.objects.podspec import Volume
@@ -206,6 +207,17 @@ def _is_local(volume: Volume) -> bool:
     return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
 
 
+def in_gang(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
+    """A gang that runs would stop without its pod, and all its pods would have to start together again."""
+    ref, related = pod.cls.gang, terms.related
+    if ref is None or related is None:
+        return None
+    wanted = minimum_of_object(ref, related.pod_groups, related.workloads) or 1
+    if wanted < 2:
+        return None
+    return _block(BlockingReason.GANG, f"gang {ref.key}, of which at least {wanted} pods run together")
+
+
 def budget_spent(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """A disruption budget allows no further eviction."""
     budget = terms.budgets.spent(pod.cls)
@@ -226,6 +238,7 @@ RULES: tuple[DrainRule, ...] = (
     system,
     not_safe_to_evict,
     local_storage,
+    in_gang,
     budget_spent,
 )
 _LASTING: tuple[DrainRule, ...] = RULES[:-1]

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.reasons import BlockingReason
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import RunAnswer
 from autoscaler.simulator.play import play_and_advise
@@ -48,7 +50,7 @@ def outcome(run: RunAnswer) -> Outcome:
 
 
 def passed(document: Mapping[str, Any]) -> RunAnswer:
-    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs[0]
+    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs[-1]
 
 
 def a_pass(
@@ -298,3 +300,30 @@ def test_the_case() -> None:
     assert advice.fix == "Raise the maximum size of group gpu to 8."
     document["nodeGroups"][0]["maxSize"] = 8
     assert outcome(passed(document)) == Outcome({"gpu": 8}, set())
+
+
+@pytest.mark.parametrize(
+    ("least", "fields", "goes"),
+    [
+        pytest.param(2, {}, False, id="a gang"),
+        pytest.param(1, {}, True, id="a minimum of one"),
+        pytest.param(2, {"annotations": {SAFE_TO_EVICT: "true"}}, True, id="a pod that is safe to evict"),
+    ],
+)
+def test_scale_down_keeps_a_running_gang(least: int, fields: Json, goes: bool) -> None:
+    names = ("n0", "n1")
+    pods = [pod for n, name in enumerate(names) for pod in members("a", 1, "1", first=n, nodeName=name, **fields)]
+    run = a_pass(
+        [{**a_small_group("g", 5), "targetSize": 2}],
+        pods,
+        options={"scale-down-unneeded-time": "0s", "scale-down-delay-after-add": "0s"},
+        nodes=[a_node(name, "4") for name in names],
+        nodeToGroup=dict.fromkeys(names, "g"),
+        jobs=[named("a")],
+        podGroups=[minimum("a", least)],
+        runs=2,
+    )
+    assert bool(run.deleted_drain) is goes
+    if not goes:
+        kept = run.unremovable["n0"]
+        assert (kept.pod, kept.pod_reason) == ("default/a-0", BlockingReason.GANG)

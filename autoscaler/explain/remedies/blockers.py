@@ -131,6 +131,7 @@ _UNBLOCK: Mapping[BlockingReason, Callable[[Pod, DrainContext], _Unblocking]] = 
     BlockingReason.CONTROLLER_NOT_FOUND: lambda pod, _: _own(pod, DeletePod(pod=pod.key)),
     BlockingReason.MIN_REPLICAS: _more_replicas,
     BlockingReason.NOT_REPLICATED: lambda pod, _: _annotated(pod, SAFE_TO_EVICT, "true"),
+    BlockingReason.GANG: lambda pod, _: _annotated(pod, SAFE_TO_EVICT, "true"),
     BlockingReason.LOCAL_STORAGE: lambda pod, _: _annotated(pod, SAFE_LOCAL_VOLUMES, ",".join(local_volumes(pod.cls))),
     BlockingReason.NOT_SAFE_TO_EVICT: lambda pod, _: _annotated(pod, SAFE_TO_EVICT, None),
     BlockingReason.SYSTEM: lambda pod, _: _own(pod, AddBudget(pod=pod.key)),
@@ -139,6 +140,7 @@ _UNBLOCK: Mapping[BlockingReason, Callable[[Pod, DrainContext], _Unblocking]] = 
 """The change for each reason. A pod that cannot be decoded has none: nobody knows what would let it leave."""
 
 _LOSSES = {
+    BlockingReason.GANG: " if its gang may stop",
     BlockingReason.NOT_REPLICATED: ", or run it under a controller; without one it does not come back",
     BlockingReason.LOCAL_STORAGE: " if the data may be lost",
 }

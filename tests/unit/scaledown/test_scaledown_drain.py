@@ -277,6 +277,7 @@ def test_the_rules_stand_in_the_documented_order() -> None:
         "system",
         "not_safe_to_evict",
         "local_storage",
+        "in_gang",
         "budget_spent",
     ]
 
