@@ -98,10 +98,23 @@ class GangPolicy(Wire, frozen=True):
     gang: GangMinimum | None = None
 
 
+class TopologyConstraint(Wire, frozen=True):
+    """All pods of a group run on nodes with the same value of a label."""
+
+    key: str = ""
+
+
+class GangConstraints(Wire, frozen=True):
+    """Constraints on the nodes of a group taken together."""
+
+    topology: list[TopologyConstraint] = []
+
+
 class PodGroupSpec(Wire, frozen=True):
     """Spec of a PodGroup: `scheduling.k8s.io` has a policy, coscheduling and Volcano have `minMember`."""
 
     scheduling_policy: GangPolicy | None = None
+    scheduling_constraints: GangConstraints | None = None
     min_member: int | None = None
 
 
@@ -116,6 +129,12 @@ class GangPodGroup(Resource, frozen=True):
         if self.spec.scheduling_policy is not None:
             return _minimum(self.spec.scheduling_policy)
         return _bounded(self.spec.min_member or 1)
+
+    @property
+    def topology_key(self) -> str:
+        """The label whose value all nodes of the group share; empty: any nodes will do."""
+        constraints = self.spec.scheduling_constraints
+        return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
 
 class WorkloadGroup(Wire, frozen=True):

@@ -8,9 +8,11 @@ leave room for those only. What gangs need beyond their minimum is planned with 
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
+from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import PodVerdict, ScaleUpResult
 from autoscaler.scaleup.context import ScaleUpContext
@@ -19,6 +21,7 @@ from autoscaler.scaleup.gangs import Gang, ShortGang, priority_of
 from autoscaler.scaleup.plan import HeldReason, ScaleUpPlan
 from autoscaler.scaleup.planner import Demand, plan_on_trial
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.template import Template
 
 
 class GangDemand(msgspec.Struct, frozen=True):
@@ -100,28 +103,67 @@ class _GangPlanner:
             short = ShortGang(gang.name, gang.wanted, gang.missing, gang.placed + len(gang.pods), incomplete=True)
             self._short.append((gang, short, ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)))
             return ()
-        demand = Demand(gang.pods, at_least=gang.missing, one_choice=self._one_choice)
-        best = ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)
-        for attempt in (demand, msgspec.structs.replace(demand, densest=True)):
-            with self._placer.trial.fork() as fork:
-                plan = self._ask(attempt)
-                if len(plan.triggered) >= gang.missing:
-                    fork.keep()
-                    self._keep(plan)
-                    helped = {pod.key for pod in plan.triggered}
-                    return [pod for pod in gang.pods if pod.key not in helped]
-            best = plan if not best.skipped or len(plan.triggered) > len(best.triggered) else best
-            if self._one_choice:
-                break
-        self._short.append((gang, self._shortfall(gang, best), best))
+        best: ScaleUpPlan | None = None
+        possible = 0
+        for domain in self._domains(gang):
+            for densest in (False, True):
+                with self._placer.trial.fork() as fork:
+                    pods, placed = (gang.pods, gang.placed) if domain is None else self._moved_to(domain, gang)
+                    missing = gang.wanted - placed
+                    allowed = None if domain is None else self._groups_in(domain, gang.topology_key)
+                    plan = self._ask(Demand(pods, max(0, missing), self._one_choice, densest, allowed))
+                    if len(plan.triggered) >= missing:
+                        fork.keep()
+                        self._keep(plan)
+                        helped = {pod.key for pod in plan.triggered}
+                        return [pod for pod in pods if pod.key not in helped] if domain is None else ()
+                    if self._one_choice:  # a choice that is too small is not made, so it was not counted
+                        plan = self._ask(Demand(pods, groups=allowed))
+                if best is None or placed + len(plan.triggered) > possible:
+                    best, possible = plan, placed + len(plan.triggered)
+                if self._one_choice:
+                    break
+        short = ShortGang(gang.name, gang.wanted, gang.missing, possible, sharing=gang.topology_key)
+        self._short.append((gang, short, best or ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)))
         return ()
 
-    def _shortfall(self, gang: Gang, best: ScaleUpPlan) -> ShortGang:
-        """Return how far a gang would get; one choice that is too small has planned nothing that could be counted."""
-        if self._one_choice:
-            with self._placer.trial.fork():
-                best = self._ask(Demand(gang.pods))
-        return ShortGang(gang.name, gang.wanted, gang.missing, gang.placed + len(best.triggered))
+    def _domains(self, gang: Gang) -> Sequence[str | None]:
+        """Return where the gang may run: values of the label that its nodes share, or None for anywhere."""
+        key = gang.topology_key
+        if not key:
+            return (None,)
+        if gang.running:
+            return (max(gang.running, key=lambda value: (gang.running[value], value)),)
+        of_groups = {
+            template.node.labels[key] for template in self._situation.templates.values() if _one(template, key)
+        }
+        trial = self._placer.trial
+        of_nodes = {trial.node(position).labels.get(key) for position in range(trial.count)}
+        return sorted({value for value in (*of_groups, *of_nodes) if value})
+
+    def _groups_in(self, domain: str, key: str) -> frozenset[str]:
+        """Return the groups all of whose new nodes are in a domain."""
+        templates = self._situation.templates.items()
+        return frozenset(
+            group for group, template in templates if _one(template, key) and template.node.labels[key] == domain
+        )
+
+    def _moved_to(self, domain: str, gang: Gang) -> tuple[tuple[Pod, ...], int]:
+        """Place a gang's pods on nodes of one domain alone; return those that do not fit, and how many are there."""
+        trial, key = self._placer.trial, gang.topology_key
+        for cls, positions, counts in tuple(trial.moves(dict.fromkeys(pod.cls for pod in gang.pending))):
+            for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
+                if count > 0:
+                    trial.lift(cls, position, count)
+        among = np.array([trial.node(position).labels.get(key) == domain for position in range(trial.count)])
+        left = []
+        for pod in gang.pending:
+            position = self._placer.first(pod.cls, slice(0, trial.count), 0, among)
+            if position is None:
+                left.append(pod)
+            else:
+                self._placer.place(pod.cls, position)
+        return tuple(left), gang.running.get(domain, 0) + len(gang.pending) - len(left)
 
     def _joined(self, pods: Sequence[Pod]) -> ScaleUpPlan:
         """Return the plans that are kept as one, with what became of the gangs that get nothing."""
@@ -152,3 +194,9 @@ class _GangPlanner:
             short_gangs=tuple(short for _, short, _ in self._short),
             error=error,
         )
+
+
+def _one(template: Template, key: str) -> bool:
+    """Whether all new nodes of a group have the same value of a label."""
+    several = template.zones is not None and len(template.zones.templates) > 1
+    return key in template.node.labels and key != HOSTNAME and not several

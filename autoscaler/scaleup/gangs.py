@@ -5,6 +5,7 @@ at the same time. So new nodes are worth their price only if they complete the m
 pods like any other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -28,6 +29,12 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     """Pods of it that run, or fit on existing and upcoming nodes; fewer than wanted."""
     pods: tuple[Pod, ...]
     """The others that may get new nodes in this pass."""
+    topology_key: str = ""
+    """The label whose value all its nodes share; empty: any nodes will do."""
+    pending: tuple[Pod, ...] = ()
+    """If it has such a label: all its pods without a node, those that fit somewhere included."""
+    running: Mapping[str, int] = {}
+    """If it has such a label: how many of its pods have a node, by the value there."""
 
     @property
     def missing(self) -> int:
@@ -51,6 +58,8 @@ class ShortGang(msgspec.Struct, frozen=True):
     """How many of its pods could run if everything were bought for it that may be bought."""
     incomplete: bool = False
     """Whether it lacks pods, not room."""
+    sharing: str = ""
+    """The label whose value all its nodes share."""
 
     @property
     def reason(self) -> PodVerdict:
@@ -60,8 +69,10 @@ class ShortGang(msgspec.Struct, frozen=True):
     @property
     def figures(self) -> str:
         """`8 wanted, 5 possible`."""
-        found = "exist and ask for a node" if self.incomplete else "possible"
-        return f"{self.wanted} wanted, {self.possible} {found}"
+        if self.incomplete:
+            return f"{self.wanted} wanted, {self.possible} exist and ask for a node"
+        where = f" on nodes that share {self.sharing}" if self.sharing else ""
+        return f"{self.wanted} wanted, {self.possible} possible{where}"
 
     def __str__(self) -> str:
         """`gang training/job-1: 8 wanted, 5 possible`."""
@@ -94,7 +105,8 @@ def gangs_among(pods: Sequence[Pod], view: ClusterView, trial: Trial) -> tuple[G
         stated = stated_minimum(refs[name], related.pod_groups, related.workloads)
         wanted = sizes[name] if stated is None else stated
         if placed[name] < wanted > 1:
-            gangs.append(Gang(name=name, wanted=wanted, placed=placed[name], pods=tuple(needing)))
+            gang = Gang(name=name, wanted=wanted, placed=placed[name], pods=tuple(needing))
+            gangs.append(_constrained(gang, view))
     return tuple(sorted(gangs, key=lambda gang: gang.rank))
 
 
@@ -130,3 +142,19 @@ def _running(names: Iterable[str], view: ClusterView) -> dict[str, int]:
         if pod.cls.gang is not None and pod.cls.gang.key in running:
             running[pod.cls.gang.key] -= 1
     return running
+
+
+def _constrained(gang: Gang, view: ClusterView) -> Gang:
+    """Return a gang with its topology constraint, if it has one."""
+    pod_group = view.related.pod_groups.get(gang.name)
+    key = "" if pod_group is None else pod_group.topology_key
+    if not key:
+        return gang
+    pending = tuple(pod for pod in view.pending if _is_of(gang, pod))
+    nodes = (node for node, pods in zip(view.nodes, view.pods, strict=True) for pod in pods if _is_of(gang, pod))
+    running = Counter(node.labels.get(key, "") for node in nodes)
+    return msgspec.structs.replace(gang, topology_key=key, pending=pending, running=running)
+
+
+def _is_of(gang: Gang, pod: Pod) -> bool:
+    return pod.cls.gang is not None and pod.cls.gang.key == gang.name and pod.deleted is None

@@ -29,6 +29,7 @@ from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.options import ExpansionOptions, Fitting, PackedOption, place
 from autoscaler.scaleup.plan import HeldReason, Increase, Round, ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import UPCOMING
 
 _FEWEST_ROUNDS, _ROUNDS_PER_GROUP = 50, 2
@@ -48,6 +49,8 @@ class Demand(msgspec.Struct, frozen=True):
     """Whether a single choice, uncapped, has to help that many; else nothing is planned."""
     densest: bool = False
     """Whether only the options with the most pods on each node may be chosen."""
+    groups: frozenset[str] | None = None
+    """The groups that may grow for them; None: all."""
 
 
 def plan_scale_up(
@@ -109,7 +112,7 @@ class _Decision:
     def plan(self) -> ScaleUpPlan:
         """Play turns until one leads nowhere."""
         first = self._situation
-        skipped, valid = considered(self._situation, self._needs, self._rules)
+        skipped, valid = self._considered(self._situation)
         usable = valid
         groups = pod_groups(self._pods)
         fitting = self._expansion_options.fitting(self._situation, valid, groups)
@@ -124,7 +127,7 @@ class _Decision:
         error, declined = "", False
         while left and len(rounds) < most:
             if rounds:
-                _, valid = considered(self._situation, self._needs, self._rules)
+                _, valid = self._considered(self._situation)
                 groups = pod_groups(left)
                 fitting = self._expansion_options.fitting(self._situation, valid, groups)
             in_time = self._expansion_options.in_time(self._situation, valid, fitting, groups)
@@ -166,6 +169,12 @@ class _Decision:
             or ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL in held.values(),
             error=plan_error,
         )
+
+    def _considered(self, situation: ScaleUpContext) -> tuple[tuple[Skipped, ...], list[Group]]:
+        """Return the groups that may grow for these pods, and why others may not grow at all."""
+        skipped, valid = considered(situation, self._needs, self._rules)
+        allowed = self._demand.groups
+        return skipped, valid if allowed is None else [group for group in valid if group.id in allowed]
 
     def _joined(self, turn: Sequence[Round], left: Sequence[Pod]) -> list[Round]:
         """Return the rounds of a turn; the last is also for pods that had to wait for those that the turn helps."""
@@ -309,7 +318,7 @@ class _Decision:
         if self._options.groups_per_pass is GroupsPerPass.ONE:
             for plan_round in rounds:
                 situation = situation.after(plan_round.increases, self._needs)
-        full, valid = considered(situation, self._needs, self._rules)
+        full, valid = self._considered(situation)
         fitting = self._expansion_options.fitting(situation, valid, pod_groups(left)) if left else {}
         otherwise: HeldReason = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
         if situation.nodes_left == 0:

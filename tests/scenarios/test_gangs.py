@@ -271,6 +271,58 @@ def test_a_gang_gets_all_its_nodes_or_none(world: World) -> None:
     assert {(reason, detail) for reason, detail in told if reason.startswith("Gang")} == set(world.told)
 
 
+ZONE = "topology.kubernetes.io/zone"
+RACK = "example.com/rack"
+
+
+def in_zone(group: str, most: int, zone: str | None = None, key: str = ZONE) -> Json:
+    return a_group(group, a_template("4", labels={key: zone or group}), maxSize=most)
+
+
+def together(gang: str, count: int, key: str = ZONE) -> Json:
+    """Return the PodGroup of a gang whose nodes share a label."""
+    policy = {"gang": {"minCount": count}}
+    return {"podGroups": [named(gang, schedulingPolicy=policy, schedulingConstraints={"topology": [{"key": key}]})]}
+
+
+def a_zonal_node(zone: str, cpu: str) -> Json:
+    return a_node(f"n-{zone}", cpu, meta={"labels": {ZONE: zone}})
+
+
+SHARE = f" on nodes that share {ZONE}"
+IN_ONE_ZONE = [
+    World("no zone is large enough", [in_zone("a", 5), in_zone("b", 6)], members("j", 8), {},
+          [("GangDoesNotFit", too_large("j", 8, 6)[1] + SHARE)]),
+    World("one zone is large enough", [in_zone("a", 5), in_zone("b", 8)], members("j", 8), {"b": 8}),
+    World("two groups of one zone", [in_zone("a", 5), in_zone("b", 5, "z"), in_zone("c", 3, "z")], members("j", 8),
+          {"b": 5, "c": 3}),
+    World("room in another zone does not help", [in_zone("a", 7)], members("j", 8), {},
+          [("GangDoesNotFit", too_large("j", 8, 7)[1] + SHARE)], {"nodes": [a_zonal_node("b", "4")]}),
+    World("room in the same zone helps", [in_zone("a", 6), in_zone("b", 7)], members("j", 8), {"b": 7}, (),
+          {"nodes": [a_zonal_node("b", "4")]}),
+    World("pods that would fit elsewhere move to the gang's zone", [in_zone("a", 8)], members("j", 8), {"a": 8}, (),
+          {"nodes": [a_zonal_node("b", "16")]}),
+    World("the zone in which one of its pods runs", [in_zone("a", 8), in_zone("b", 8)],
+          [*members("j", 1, nodeName="n-b"), *members("j", 7, first=1)], {"b": 7}, (),
+          {"nodes": [a_zonal_node("b", "4")]}),
+    World("a group that says nothing of its zone", [a_small_group("g", 8)], members("j", 8), {},
+          [("GangDoesNotFit", too_large("j", 8, 0)[1] + SHARE)]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("world", IN_ONE_ZONE, ids=[world.name for world in IN_ONE_ZONE])
+def test_the_nodes_of_a_gang_share_a_label(world: World) -> None:
+    run = a_pass(world.groups, world.pods, **{**together("j", 8), **world.fields})
+    bought, told = outcome(run)
+    assert bought == world.bought
+    assert {(reason, detail) for reason, detail in told if reason.startswith("Gang")} == set(world.told)
+
+
+def test_the_label_may_be_any() -> None:
+    racks = [in_zone("a", 5, key=RACK), in_zone("b", 8, key=RACK)]
+    assert outcome(a_pass(racks, members("j", 8), **together("j", 8, RACK))).bought == {"b": 8}
+
+
 MARKS: dict[str, Json] = {
     "schedulingGroup": {"schedulingGroup": {"podGroupName": "a"}},
     "workloadRef": {"workloadRef": {"name": "a", "podGroup": "workers"}},
