@@ -18,6 +18,7 @@ from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 from autoscaler.registry.state import GroupState
+from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.limits import Allowance
 from autoscaler.scaleup.option import Option
@@ -288,6 +289,7 @@ def a_situation(
     allowance: Allowance = Allowance(),  # noqa: B008 it is frozen
     max_nodes_total: int = 0,
     similar: Mapping[str, tuple[str, ...]] | None = None,
+    quotas: Quotas = NO_QUOTAS,
 ) -> ScaleUpContext:
     """Return healthy groups that have no nodes yet, as a scale-up finds them."""
     state = GroupState(
@@ -306,4 +308,5 @@ def a_situation(
         present=0,
         max_nodes_total=max_nodes_total,
         similar=similar or {},
+        quotas=quotas,
     )

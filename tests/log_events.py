@@ -66,6 +66,8 @@ MEANINGS: Mapping[str, str] = {
     "request.status": "A condition of a ProvisioningRequest was written.",
     "request.not_written": "The status of a ProvisioningRequest could not be written.",
     "request.deleted": "An old ProvisioningRequest was deleted.",
+    "quota.judged": "A CapacityQuota was found valid, or `problem` says why not.",
+    "quota.not_written": "The status of a CapacityQuota could not be written.",
     "buffer.status": "The status of a CapacityBuffer was written.",
     "buffer.not_written": "The status of a CapacityBuffer could not be written.",
     # Process and configuration

@@ -61,12 +61,13 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             _apply_to_group(change, _group(document, change.group))
         case c.RankFirst():
             document["priorityConfig"] = ranked_first(change.group)
+        case c.RaiseQuota():
+            _raise_quota(change, document)
         case c.Scale():
             field = change.kind[0].lower() + change.kind[1:] + "s"
             _named(document[field], change.name)["spec"]["replicas"] = change.replicas
         case c.AllowDisruptions():
-            budget = _named(document["podDisruptionBudgets"], change.budget)
-            budget["status"] = {"disruptionsAllowed": change.allowed}
+            _named(document["podDisruptionBudgets"], change.budget)["status"] = {"disruptionsAllowed": change.allowed}
         case c.AddBudget():
             meta = next(_pods(document, change.pod))["metadata"]
             budget = a_budget(1, name="added", namespace=meta.get("namespace", "default"), labels=meta["labels"])
@@ -100,6 +101,11 @@ def _apply_to_group(change: c.ResizeGroup | c.SetGroupOption, group: Json) -> No
             group.update({} if change.max is None else {"maxSize": change.max})
         case c.SetGroupOption():
             group["options"][change.option] = change.value
+
+
+def _raise_quota(change: c.RaiseQuota, document: Json) -> None:
+    quota = next(one for one in document["capacityQuotas"] if one["metadata"]["name"] == change.quota)
+    quota["spec"]["limits"]["resources"][change.resource] = change.value
 
 
 def _template_of(document: Json, group_id: str) -> Json:

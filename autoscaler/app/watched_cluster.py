@@ -28,7 +28,7 @@ from autoscaler.objects.storage import claim_decoder
 from autoscaler.objects.workload import ConfigMap, budget_decoder, plain_decoder
 from autoscaler.scaleup.buffer_specs import scalable_key
 from autoscaler.scaleup.priority import CONFIG_MAP
-from autoscaler.scenario.kinds import RELATED
+from autoscaler.scenario.kinds import RELATED, ObjectKind
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
@@ -70,15 +70,19 @@ class WatchedCluster:
         self._follow_capacity(config)
         if config.device_claims_count:
             for kind in (RELATED["ResourceSlice"], RELATED["ResourceClaim"]):
-                self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths)
+                self._follow(kind)
+        if config.limits.capacity_quotas_enabled:
+            self._follow(RELATED["CapacityQuota"])
         self._pod_groups: tuple[Store[GangPodGroup], ...] = ()
         if config.gangs_count:
             self._follow_gangs()
 
+    def _follow(self, kind: ObjectKind, *, rare: bool = False) -> None:
+        self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths, rare=rare)
+
     def _follow_gangs(self) -> None:
         """Follow what states the minimum of gangs, whichever schedulers the cluster has."""
-        kind = RELATED["Workload"]
-        self._stores[kind.related] = self._optional(kind.type, kind.path, *kind.older_paths, rare=True)
+        self._follow(RELATED["Workload"], rare=True)
         kind = RELATED["PodGroup"]
         paths = [(path,) for path in OTHER_POD_GROUPS]
         self._pod_groups = tuple(

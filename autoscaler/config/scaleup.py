@@ -171,10 +171,7 @@ class ResourceLimits(msgspec.Struct, frozen=True):
         Count, "Maximum number of nodes in the cluster, inside and outside node groups; 0 means no limit."
     ] = 0
     capacity_quotas_enabled: Annotated[
-        Switch,
-        "Obey CapacityQuota objects.",
-        Support.ACCEPTED,
-        "The autoscaler does not read CapacityQuota objects yet, so it refuses to start with this flag.",
+        Switch, "Obey CapacityQuota objects, which limit the nodes that they select, and keep their status."
     ] = False
 
 

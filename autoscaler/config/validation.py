@@ -109,11 +109,6 @@ def _replacement(config: Config, place: PlaceNamer) -> Iterator[str]:
 
 
 def _features(config: Config, place: PlaceNamer) -> Iterator[str]:
-    if config.limits.capacity_quotas_enabled:
-        yield (
-            f"{place('capacity-quotas-enabled')}: CapacityQuota objects are not read yet, so nothing would be limited; "
-            "drop it, and limit with cores-total, memory-total, gpu-total or max-nodes-total"
-        )
     newest = config.source.compatibility is Compatibility.HEAD
     if newest and not config.features.enable_dynamic_resource_allocation:
         yield (

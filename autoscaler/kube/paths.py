@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import msgspec
 
-_REQUESTS, _BUFFERS = ("v1", "v1beta1"), ("v1beta1", "v1alpha1")
+_REQUESTS, _OTHERS = ("v1", "v1beta1"), ("v1beta1", "v1alpha1")
 _RESOURCES = {
     ("v1", "ConfigMap"): "configmaps",
     ("v1", "Event"): "events",
@@ -15,7 +15,8 @@ _RESOURCES = {
     ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclasses",
     ("v1", "PodTemplate"): "podtemplates",
     **{(f"autoscaling.x-k8s.io/{version}", "ProvisioningRequest"): "provisioningrequests" for version in _REQUESTS},
-    **{(f"autoscaling.x-k8s.io/{version}", "CapacityBuffer"): "capacitybuffers" for version in _BUFFERS},
+    **{(f"autoscaling.x-k8s.io/{version}", "CapacityBuffer"): "capacitybuffers" for version in _OTHERS},
+    **{(f"autoscaling.x-k8s.io/{version}", "CapacityQuota"): "capacityquotas" for version in _OTHERS},
 }
 
 

@@ -27,6 +27,7 @@ from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.pass_time import PassTime
 from autoscaler.loop.provisioning import Provisioning
+from autoscaler.loop.quota_status import QuotaStatuses
 from autoscaler.loop.repairing import Repairing, with_current_registry
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
@@ -66,6 +67,7 @@ class Autoscaler:
         self._observing = Observing(ports, interner)
         self._requests = Provisioning(ports, interner, buying)
         self._buffers = Buffering(ports.statuses, interner)
+        self._quota_statuses = QuotaStatuses(ports.statuses)
         self._repairing = Repairing(ports)
         self._sorting = PodSorting(ports.events)
         self._growing = Growing(ports, buying)
@@ -137,7 +139,13 @@ class Autoscaler:
         yield observed
         if isinstance(observed, Ended):
             return
-        for observing in (self._companions.before_pass, self._requests.begin, self._buffers.resolve, self._merge):
+        for observing in (
+            self._companions.before_pass,
+            self._requests.begin,
+            self._buffers.resolve,
+            self._quota_statuses.update,
+            self._merge,
+        ):
             observed = _run(observing, observed)
             yield observed
         repaired = _run(self._repairing.run, observed)

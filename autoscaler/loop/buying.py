@@ -18,6 +18,7 @@ from autoscaler.registry import memory as memories
 from autoscaler.registry.buckets import provision_time_s
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.state import Registry
+from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas, obeyed
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.expander import ExpanderChain, ExpanderInputs, build_chain
 from autoscaler.scaleup.gang_planner import GangDemand, plan_with_gangs
@@ -41,6 +42,11 @@ def counted_nodes(view: ClusterView, registry: Registry, rules: Rules) -> tuple[
     return tuple(node for node in view.nodes if node.name not in upcoming)
 
 
+def quotas_in(view: ClusterView, config: Config) -> Quotas:
+    """Return the CapacityQuotas that limit what is bought."""
+    return obeyed(view.related.capacity_quotas.values()) if config.limits.capacity_quotas_enabled else NO_QUOTAS
+
+
 def tries_other_groups(config: Config) -> bool:
     """Whether the same pass tries other groups after an increase fails."""
     several = config.scale_up.groups_per_pass is not GroupsPerPass.ONE
@@ -60,14 +66,15 @@ class Buying:
         config, registry = stage.config, stage.registry
         groups = stage.view.groups.sized(registry.targets)
         nodes = counted_nodes(stage.view, registry, config.rules)
-        balancing = config.balancing
+        balancing, quotas = config.balancing, quotas_in(stage.view, config)
         return ScaleUpContext(
             groups=groups,
             templates=stage.templates,
             states=registry.groups,
-            allowance=allowance(config.limits, config.rules, groups, stage.templates, nodes, registry.upcoming),
+            allowance=allowance(config.limits, config.rules, groups, stage.templates, nodes, registry.upcoming, quotas),
             present=len(nodes) + sum(registry.upcoming.values()),
             max_nodes_total=config.limits.max_nodes_total,
+            quotas=quotas,
             similar=similar_groups(stage.templates, comparison(balancing, self._cloud.provider.name))
             if balancing.balance_similar_node_groups
             else {},

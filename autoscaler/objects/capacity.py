@@ -1,4 +1,4 @@
-"""Objects that request capacity before pods exist: ProvisioningRequests, CapacityBuffers, and their templates.
+"""Objects that request capacity before pods exist, or limit it: ProvisioningRequests, CapacityBuffers, CapacityQuotas.
 
 The custom ones are in group `autoscaling.x-k8s.io`. Only the fields that are used are kept.
 """
@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from autoscaler.objects import quantity
-from autoscaler.objects.meta import Resource, Wire, optional_seconds, unix_seconds
+from autoscaler.objects.meta import LabelSelector, Resource, Wire, optional_seconds, unix_seconds
 from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 
@@ -195,6 +195,35 @@ class ResourceQuota(Resource, frozen=True):
         """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
         quantity.amounts(self.status.hard)
         quantity.amounts(self.status.used)
+
+
+class CapacityLimits(Wire, frozen=True):
+    """The most that the nodes of a CapacityQuota may have, by resource; `nodes` is their number."""
+
+    resources: dict[str, str | int | float] = {}
+
+
+class CapacityQuotaSpec(Wire, frozen=True):
+    """Which nodes count, and how much they may have. Without a selector all nodes count."""
+
+    selector: LabelSelector | None = None
+    limits: CapacityLimits = CapacityLimits()
+
+
+class CapacityQuotaStatus(Wire, frozen=True):
+    """What the nodes of a CapacityQuota have, and whether the quota is valid."""
+
+    used: CapacityLimits | None = None
+    conditions: list[StatusCondition] = []
+    observed_generation: int = 0
+
+
+class CapacityQuota(Resource, frozen=True):
+    """A CapacityQuota: a limit on the nodes that a selector names. Its amounts are read when it is judged."""
+
+    api_version: str = f"{GROUP}/v1beta1"
+    spec: CapacityQuotaSpec = CapacityQuotaSpec()
+    status: CapacityQuotaStatus = CapacityQuotaStatus()
 
 
 class ScalableSpec(Wire, frozen=True):

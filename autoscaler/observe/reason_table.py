@@ -123,8 +123,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         Skip.MAX_SIZE: Meaning("The group has reached its maximum size.", "Raise the maximum."),
         Skip.LIMIT: Meaning(
-            "The cluster has reached its limit on cores, memory or GPUs.",
-            "Raise `--cores-total`, `--memory-total` or `--gpu-total`.",
+            "The cluster is at its limit on cores, memory or GPUs, or a CapacityQuota is; the message names it.",
+            "Raise `--cores-total`, `--memory-total`, `--gpu-total`, or the limit of the quota.",
         ),
         Skip.ATOMIC_LIMIT: Meaning(
             "The group grows by all its nodes or none, and all are more than `--max-nodes-total` allows.",

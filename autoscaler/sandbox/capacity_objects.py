@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, StoredTemplate
+from autoscaler.objects.capacity import CapacityBuffer, CapacityQuota, ProvisioningRequest, StoredTemplate
 from autoscaler.objects.meta import Resource
 from autoscaler.sandbox.memory_cluster import MemoryWrites
 from autoscaler.snapshot.cluster import Related
@@ -13,12 +13,15 @@ from autoscaler.snapshot.cluster import Related
 _FIELDS: dict[str, tuple[str, type[Resource]]] = {
     "ProvisioningRequest": ("provisioning_requests", ProvisioningRequest),
     "CapacityBuffer": ("capacity_buffers", CapacityBuffer),
+    "CapacityQuota": ("capacity_quotas", CapacityQuota),
     "PodTemplate": ("pod_templates", StoredTemplate),
 }
 """Field of `Related` and type, by kind."""
 
 
-def put_objects(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | StoredTemplate) -> None:
+def put_objects(
+    writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | CapacityQuota | StoredTemplate
+) -> None:
     """Store objects where writes find them."""
     for obj in objects:
         kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(obj, type_))
@@ -36,6 +39,6 @@ def with_objects(related: Related, writes: MemoryWrites) -> Related:
             field, kind = _FIELDS[ref.kind]
             obj = msgspec.convert(plain, kind)
             by_field[field][obj.key] = obj
-    if not any(by_field.values()) and not (related.provisioning_requests or related.capacity_buffers):
+    if not any(by_field.values()) and not any(getattr(related, field) for field in by_field):
         return related
     return msgspec.structs.replace(related, **by_field)

@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from autoscaler.objects.node import Node
 from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.scaledown.taints import being_deleted
-from autoscaler.snapshot.contribution import Contribution, bounds, contribution, gpu_resources, totals, virtual_kubelet
+from autoscaler.snapshot.contribution import (
+    Contribution,
+    Limit,
+    bounds,
+    contribution,
+    gpu_resources,
+    totals,
+    virtual_kubelet,
+)
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 
@@ -15,7 +23,7 @@ class Reserve:
 
     def __init__(self, trial: Trial, situation: ScaleDownContext) -> None:
         self._situation = situation
-        self._left: dict[str, int | None] = {}
+        self._left: dict[Limit, int | None] = {}
         fewest = {name: bound.min for name, bound in bounds(situation.limits).items() if bound.min > 0}
         if not fewest:
             return
@@ -24,8 +32,8 @@ class Reserve:
             amount = used[resource]
             self._left[resource] = None if amount is None else max(0, amount - least)
 
-    def scarce_without(self, node: Node, group: Group) -> str | None:
-        """Return the resource that would become scarce without the node; None where none would."""
+    def scarce_without(self, node: Node, group: Group) -> Limit | None:
+        """Return the limit of the resource that would become scarce without the node; None where none would."""
         for name, amount in self._shares(node, group):
             left = self._left[name]
             if amount != 0 and (left is None or amount is None or amount > left):
@@ -38,7 +46,7 @@ class Reserve:
             left = self._left[name]
             self._left[name] = left if left is None or amount is None else left - amount
 
-    def _shares(self, node: Node, group: Group) -> list[tuple[str, int | None]]:
+    def _shares(self, node: Node, group: Group) -> list[tuple[Limit, int | None]]:
         if not self._left:
             return []
         return [share for share in self._contribution(node, group).shares() if share[0] in self._left]

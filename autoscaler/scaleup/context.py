@@ -7,6 +7,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.reasons import Skip, Skipped
 from autoscaler.registry.state import GroupState
+from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas
 from autoscaler.scaleup.limits import Allowance, Uncountable, need_of, nodes_left
 from autoscaler.scaleup.plan import Increase
 from autoscaler.snapshot.contribution import Contribution
@@ -28,6 +29,7 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     """Similar groups by group id; empty where balancing is off."""
     planned: Mapping[str, int] = {}
     """Nodes asked for since the decision began, by group id."""
+    quotas: Quotas = NO_QUOTAS
 
     @property
     def nodes_left(self) -> int | None:
@@ -41,7 +43,7 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     def needs(self, rules: Rules) -> dict[str, Contribution]:
         """Return what one more node of each group adds; groups without a template are left out."""
         return {
-            group.id: need_of(group, self.templates[group.id], self.groups, rules)
+            group.id: need_of(group, self.templates[group.id], self.groups, rules, self.quotas)
             for group in self.groups.all
             if group.id in self.templates
         }

@@ -1,4 +1,4 @@
-"""Limits of the whole cluster: cores, memory, GPUs by type, and nodes.
+"""Limits of the whole cluster: cores, memory, GPUs by type, and nodes; and those of CapacityQuotas.
 
 What the cluster may still grow by is an `Allowance`; it never changes, taking from it makes another one.
 """
@@ -10,8 +10,11 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
+from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas
 from autoscaler.snapshot.contribution import (
+    CLUSTER_WIDE,
     Contribution,
+    Limit,
     bounds,
     contribution,
     gpu_resources,
@@ -21,22 +24,27 @@ from autoscaler.snapshot.contribution import (
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 
-QUOTA = "cluster-wide"
-"""What messages call the limits that flags set."""
-
 
 class Exceeded(msgspec.Struct, frozen=True):
-    """Resources that would exceed the limits of the cluster: `cpu`, `memory`, GPU types, in that order."""
+    """Limits that would be exceeded: `cpu`, `memory`, GPU types, then those of CapacityQuotas."""
 
-    resources: tuple[str, ...]
+    limits: tuple[Limit, ...]
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources, each once."""
+        return tuple(dict.fromkeys(limit.resource for limit in self.limits))
 
     def message(self, *, names_quota: bool) -> str:
-        """Return Cluster Autoscaler's words, the newer ones with `names_quota`."""
-        resources = ", ".join(self.resources)
-        return (
-            f'exceeded quota: "{QUOTA}", resources: {resources}'
-            if names_quota
-            else f"max cluster {resources} limit reached"
+        """Return Cluster Autoscaler's words: the newer ones with `names_quota`, and for all but its flags."""
+        by_quota: dict[str, list[str]] = {}
+        for limit in self.limits:
+            by_quota.setdefault(limit.quota, []).append(limit.resource)
+        return ", ".join(
+            f'exceeded quota: "{quota}", resources: {", ".join(resources)}'
+            if names_quota or quota != CLUSTER_WIDE
+            else f"max cluster {', '.join(resources)} limit reached"
+            for quota, resources in by_quota.items()
         )
 
 
@@ -47,38 +55,38 @@ class Uncountable(msgspec.Struct, frozen=True):
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What may still be added, by resource; one that is absent has no limit.
+    """What may still be added, by limit; what is absent has none.
 
     None marks a limited resource whose use is unknown, so none of it may be added.
     """
 
-    left: Mapping[str, int | None] = {}
+    left: Mapping[Limit, int | None] = {}
 
     def exceeded_by(self, node: Contribution, nodes: int = 1) -> Exceeded | None:
         """Return the limits that this many nodes would exceed; None where they exceed none."""
-        resources = tuple(name for name, share in node.shares() if not self._covers(name, share, nodes))
-        return Exceeded(resources) if resources else None
+        limits = tuple(limit for limit, share in node.shares() if not self._covers(limit, share, nodes))
+        return Exceeded(limits) if limits else None
 
     def cap(self, node: Contribution, nodes: int) -> int:
         """Return how many of `nodes` such nodes may be added."""
-        for name, share in node.shares():
-            if not self._covers(name, share, nodes):
-                nodes = (self.left[name] or 0) // share if share else 0
+        for limit, share in node.shares():
+            if not self._covers(limit, share, nodes):
+                nodes = (self.left[limit] or 0) // share if share else 0
         return nodes
 
     def after(self, node: Contribution, nodes: int) -> "Allowance":
         """Return what remains once this many nodes are added; at least 0."""
         left = dict(self.left)
-        for name, share in node.shares():
-            amount = left.get(name)
+        for limit, share in node.shares():
+            amount = left.get(limit)
             if amount is not None:
-                left[name] = max(0, amount - (share or 0) * nodes)
+                left[limit] = max(0, amount - (share or 0) * nodes)
         return Allowance(left)
 
-    def _covers(self, name: str, share: int | None, nodes: int) -> bool:
-        if name not in self.left or share == 0:
+    def _covers(self, limit: Limit, share: int | None, nodes: int) -> bool:
+        if limit not in self.left or share == 0:
             return True
-        amount = self.left[name]
+        amount = self.left[limit]
         return amount is not None and share is not None and share * nodes <= amount
 
 
@@ -89,13 +97,18 @@ def allowance(
     templates: Mapping[str, Template],
     nodes: Iterable[Node],
     upcoming: Mapping[str, int] | None = None,
+    quotas: Quotas = NO_QUOTAS,
 ) -> Allowance | Uncountable:
-    """Return what the cluster may still grow by; see `usage` for what counts. A maximum of 0 is no limit."""
-    used = usage(options, rules, groups, templates, nodes, upcoming)
+    """Return what the cluster may still grow by; see `usage` for what counts."""
+    used = usage(options, rules, groups, templates, nodes, upcoming, quotas)
     if isinstance(used, Uncountable):
         return used
-    maxima = {name: bound.max for name, bound in bounds(options).items() if bound.max > 0}
-    return Allowance({name: _left(limit, used[name]) for name, limit in maxima.items()})
+    return Allowance({limit: _left(most, used[limit]) for limit, most in maxima(options, quotas).items()})
+
+
+def maxima(options: ResourceLimits, quotas: Quotas) -> dict[Limit, int]:
+    """Return all limits, in the units of contributions. A maximum of 0 that a flag sets is no limit."""
+    return {limit: bound.max for limit, bound in bounds(options).items() if bound.max > 0} | quotas.limits
 
 
 def usage(
@@ -105,7 +118,8 @@ def usage(
     templates: Mapping[str, Template],
     nodes: Iterable[Node],
     upcoming: Mapping[str, int] | None = None,
-) -> Mapping[str, int | None] | Uncountable:
+    quotas: Quotas = NO_QUOTAS,
+) -> Mapping[Limit, int | None] | Uncountable:
     """Return how much of each limited resource is in use, None where a node does not say.
 
     In use is what `nodes` and the `upcoming` ones (count by group) have or, where rules say so, what groups have
@@ -116,7 +130,9 @@ def usage(
     for group_id, count in _targets(groups) if rules.limits_count_group_targets else (upcoming or {}).items():
         template = templates.get(group_id)
         if template is not None:
-            counted.append((contribution(template.node, groups.get(group_id), groups.gpu_label, resources), count))
+            group = groups.get(group_id)
+            one = contribution(template.node, group, groups.gpu_label, resources)
+            counted.append((quotas.counted(one, template.node, group), count))
         elif rules.limits_count_group_targets:
             return Uncountable(group_id)
     for node in nodes:
@@ -124,13 +140,15 @@ def usage(
         if virtual_kubelet(node) or (rules.limits_count_group_targets and owner is not None):
             continue
         group = None if owner is None else groups.get(owner)
-        counted.append((contribution(node, group, groups.gpu_label, resources), 1))
-    return totals((name for name, bound in bounds(options).items() if bound.max > 0), counted)
+        one = contribution(node, group, groups.gpu_label, resources)
+        counted.append((quotas.counted(one, node, group), 1))
+    return totals(maxima(options, quotas), counted)
 
 
-def need_of(group: Group, template: Template, groups: Groups, rules: Rules) -> Contribution:
+def need_of(group: Group, template: Template, groups: Groups, rules: Rules, quotas: Quotas = NO_QUOTAS) -> Contribution:
     """Return what one more node of a group adds."""
-    return contribution(template.node, group, groups.gpu_label, gpu_resources(rules))
+    one = contribution(template.node, group, groups.gpu_label, gpu_resources(rules))
+    return quotas.counted(one, template.node, group)
 
 
 def nodes_left(max_nodes_total: int, present: int) -> int | None:

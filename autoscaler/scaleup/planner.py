@@ -281,7 +281,8 @@ class _Decision:
         takers = [by_id[group_id] for group_id in (option.group.id, *option.similar)]
         shares = balance(takers, nodes)
         allowance = self._situation.allowance
-        if self._rules.balance_within_limits and isinstance(allowance, Allowance):
+        limited = self._rules.balance_within_limits or bool(self._situation.quotas.all)
+        if limited and isinstance(allowance, Allowance):
             shares = within_limits(shares, self._needs, allowance)
         return tuple(
             Increase(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, StatusCondition
+from autoscaler.objects.capacity import CapacityBuffer, CapacityQuota, ProvisioningRequest, StatusCondition
 from autoscaler.objects.meta import rfc3339
 
 
@@ -24,12 +24,12 @@ class StatusChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """`namespace/name`."""
-        return f"{self.namespace}/{self.name}"
+        """`namespace/name`, or the name where the kind has no namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
 def change_of(
-    of: ProvisioningRequest | CapacityBuffer,
+    of: ProvisioningRequest | CapacityBuffer | CapacityQuota,
     *conditions: StatusCondition,
     fields: Mapping[str, Any] | None = None,
 ) -> StatusChange:

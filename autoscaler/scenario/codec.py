@@ -111,7 +111,7 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
         answers=_answers(shape, {group.id for group in cloud.groups}),
         memory=_memory(shape),
         interner=interner,
-        warnings=(*_warnings(shape, nodes, pods, changes), *_unanswered(shape, config)),
+        warnings=(*_warnings(shape, nodes, pods, changes), *_unheeded(shape, config)),
     )
 
 
@@ -237,7 +237,9 @@ def _memory(shape: Shape) -> RecordedMemory | None:
     return RecordedMemory(now, memory)
 
 
-def _unanswered(shape: Shape, config: Config) -> Iterator[str]:
+def _unheeded(shape: Shape, config: Config) -> Iterator[str]:
+    if shape.file.capacity_quotas and not config.limits.capacity_quotas_enabled:
+        yield "CapacityQuotas limit nothing without --capacity-quotas-enabled"
     if "grpc" in config.scale_up.expander and not shape.file.expander_answers:
         yield "the grpc expander is not asked offline, and expanderAnswers has no answer: it leaves all options"
 

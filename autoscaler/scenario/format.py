@@ -8,7 +8,14 @@ from typing import Annotated, Any
 
 import msgspec
 
-from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
+from autoscaler.objects.capacity import (
+    CapacityBuffer,
+    CapacityQuota,
+    ProvisioningRequest,
+    ResourceQuota,
+    Scalable,
+    StoredTemplate,
+)
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import NodeWire
@@ -99,6 +106,7 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     priority_classes: list[PriorityClass] = []
     provisioning_requests: list[ProvisioningRequest] = []
     capacity_buffers: list[CapacityBuffer] = []
+    capacity_quotas: list[CapacityQuota] = []
     pod_templates: list[StoredTemplate] = []
     resource_quotas: list[ResourceQuota] = []
     deployments: list[Scalable] = []

@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
+from autoscaler.objects.capacity import (
+    GROUP,
+    CapacityBuffer,
+    CapacityQuota,
+    ProvisioningRequest,
+    ResourceQuota,
+    StoredTemplate,
+)
 from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.gang import GANG_VERSIONS, GangPodGroup, GangWorkload
 from autoscaler.objects.meta import Resource
@@ -33,7 +40,7 @@ class ObjectKind(NamedTuple):
     """Of `snapshot.cluster.Related`; empty: the same as in the file."""
     in_namespace: bool = True
     features: tuple[str, ...] = ()
-    """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
+    """Options: without all of them no decision reads the kind; empty: one always does."""
     optional: bool = False
     """Whether a cluster may lack the kind or keep it from the autoscaler."""
     older_paths: tuple[str, ...] = ()
@@ -103,6 +110,14 @@ KINDS: Mapping[str, ObjectKind] = {
     ),
     "CapacityBuffer": ObjectKind(
         "capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", features=_BUFFERS
+    ),
+    "CapacityQuota": ObjectKind(
+        "capacity_quotas",
+        CapacityQuota,
+        f"/apis/{GROUP}/v1beta1/capacityquotas",
+        in_namespace=False,
+        features=("capacity_quotas_enabled",),
+        older_paths=(f"/apis/{GROUP}/v1alpha1/capacityquotas",),
     ),
     "PodTemplate": ObjectKind(
         "pod_templates", StoredTemplate, "/api/v1/podtemplates", features=(*_REQUESTS, *_BUFFERS)

@@ -44,8 +44,13 @@ class ScenarioWorld:
         for pod in scenario.pods:
             self.cluster.put_pod(pod)
         related = scenario.related
-        for objects in (related.provisioning_requests, related.capacity_buffers, related.pod_templates):
-            put_objects(self.writes, *objects.values())
+        put_objects(
+            self.writes,
+            *related.provisioning_requests.values(),
+            *related.capacity_buffers.values(),
+            *related.capacity_quotas.values(),
+            *related.pod_templates.values(),
+        )
 
     def begin_run(self, run: int) -> None:
         """Begin a run: the clock moves to its time, deleted nodes disappear, and the file's changes happen.

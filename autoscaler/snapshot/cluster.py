@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
+from autoscaler.objects.capacity import (
+    CapacityBuffer,
+    CapacityQuota,
+    ProvisioningRequest,
+    ResourceQuota,
+    Scalable,
+    StoredTemplate,
+)
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import Node
@@ -66,6 +73,7 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     """Only the ConfigMaps that decisions read, such as the priority expander's."""
     provisioning_requests: Mapping[str, ProvisioningRequest] = {}
     capacity_buffers: Mapping[str, CapacityBuffer] = {}
+    capacity_quotas: Mapping[str, CapacityQuota] = {}
     pod_templates: Mapping[str, StoredTemplate] = {}
     resource_quotas: Mapping[str, ResourceQuota] = {}
     scalables: Mapping[str, Scalable] = {}

@@ -1,6 +1,7 @@
 """What one node adds to the cluster's limited resources, and whether it is a GPU node."""
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,8 +12,19 @@ from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.snapshot.groups import Group
 
-CORES = "cpu"
-MEMORY = "memory"
+CLUSTER_WIDE = "cluster-wide"
+"""What messages call the limits that flags set."""
+
+
+class Limit(NamedTuple):
+    """A resource that is limited, and the quota that limits it."""
+
+    resource: str
+    quota: str = CLUSTER_WIDE
+
+
+CORES = Limit("cpu")
+MEMORY = Limit("memory")
 NVIDIA = "nvidia.com/gpu"
 DIRECTX = "microsoft.com/directx"
 ALL_GPU_RESOURCES = (NVIDIA, "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", DIRECTX)
@@ -28,19 +40,23 @@ class Contribution(msgspec.Struct, frozen=True):
     gpu_type: str | None = None
     gpus: int | None = 0
     """None if the node should have GPUs but their number is unknown."""
+    of_quotas: tuple[tuple[Limit, int | None], ...] = ()
+    """What it adds to the limits of CapacityQuotas."""
 
-    def shares(self) -> tuple[tuple[str, int | None], ...]:
-        """Return resources and amounts in the order that messages use: cores, memory, then GPUs under their type."""
-        always = (CORES, self.cores), (MEMORY, self.memory_bytes)
-        return always if self.gpu_type is None else (*always, (self.gpu_type, self.gpus))
+    def shares(self) -> tuple[tuple[Limit, int | None], ...]:
+        """Return limits and amounts in the order that messages use: cores, memory, then GPUs under their type; last
+        come the limits of CapacityQuotas.
+        """
+        gpus = () if self.gpu_type is None else ((Limit(self.gpu_type), self.gpus),)
+        return (CORES, self.cores), (MEMORY, self.memory_bytes), *gpus, *self.of_quotas
 
 
-def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]) -> dict[str, int | None]:
-    """Return the totals of these resources; each contribution comes with a number of nodes.
+def totals(limits: Iterable[Limit], counted: Iterable[tuple[Contribution, int]]) -> dict[Limit, int | None]:
+    """Return what counts towards these limits; each contribution comes with a number of nodes.
 
     None if a contribution is unknown.
     """
-    sums: dict[str, int | None] = dict.fromkeys(resources, 0)
+    sums: dict[Limit, int | None] = dict.fromkeys(limits, 0)
     for node, count in counted:
         if count <= 0:
             continue
@@ -51,10 +67,10 @@ def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]
     return sums
 
 
-def bounds(limits: ResourceLimits) -> Mapping[str, Range]:
+def bounds(limits: ResourceLimits) -> Mapping[Limit, Range]:
     """Return the minimum and maximum of each limited resource, in the units of contributions; 0 means no bound."""
     memory = Range(limits.memory_total.min * _GIB, limits.memory_total.max * _GIB)
-    gpus = {limit.gpu_type: Range(limit.min, limit.max) for limit in limits.gpu_total}
+    gpus = {Limit(limit.gpu_type): Range(limit.min, limit.max) for limit in limits.gpu_total}
     return {CORES: limits.cores_total, MEMORY: memory, **gpus}
 
 

@@ -18,6 +18,7 @@ from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
+from autoscaler.snapshot.contribution import CORES
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import Template
@@ -87,7 +88,7 @@ class Case:
         situation = a_situation(
             self.groups,
             self.templates,
-            allowance=Allowance({} if self.cores is None else {"cpu": self.cores}),
+            allowance=Allowance({} if self.cores is None else {CORES: self.cores}),
             max_nodes_total=self.nodes_total,
         )
         chain = build_chain(expanders, ExpanderInputs(dice=dice(1), tie_break=TieBreak.STABLE, prices=NoPrices()))

@@ -291,6 +291,19 @@ PODS = [
         advice="Set --gpu-total=t4:0:2.",
     ),
     Situation(
+        "a CapacityQuota",
+        POD,
+        pending(
+            options={"capacity-quotas-enabled": True, "cores-total": "0:3"},
+            capacityQuotas=[named("few", "", limits={"resources": {"nodes": 0, "memory": "7Gi", "cpu": 9}})],
+        ),
+        Skip.LIMIT,
+        "flag cores-total",
+        cause="needs a machine of group g, and --cores-total and CapacityQuota few leave no room for it",
+        advice="Set --cores-total=0:4, and raise nodes in spec.limits.resources of CapacityQuota few to 1 and "
+        "memory in spec.limits.resources of CapacityQuota few to 8Gi.",
+    ),
+    Situation(
         "a limit on nodes",
         POD,
         pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),

@@ -1,4 +1,4 @@
-"""ProvisioningRequests, CapacityBuffers and their templates for tests."""
+"""ProvisioningRequests, CapacityBuffers, CapacityQuotas and templates for tests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from autoscaler.objects.capacity import (
     ATOMIC_SCALE_UP,
     CHECK_CAPACITY,
     CapacityBuffer,
+    CapacityQuota,
     ProvisioningRequest,
     Scalable,
     StatusCondition,
@@ -48,6 +49,21 @@ def a_request(
     }
     status = {"conditions": [msgspec.to_builtins(condition) for condition in conditions]}
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, ProvisioningRequest)
+
+
+def a_quota(
+    name: str = "few",
+    most: Mapping[str, Any] | None = None,
+    *,
+    selector: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | None = None,
+    **limits: Any,
+) -> CapacityQuota:
+    """Return a quota with these limits; a selector of labels may be written as such."""
+    plain = selector if selector is None or "matchExpressions" in selector else {"matchLabels": dict(selector)}
+    spec = {"selector": plain, "limits": {"resources": {**(most or {}), **limits}}}
+    meta = {"name": name, "uid": f"q/{name}", "generation": 1}
+    return msgspec.convert({"metadata": meta, "spec": spec, "status": status or {}}, CapacityQuota)
 
 
 def a_buffer(

@@ -46,6 +46,10 @@ FEATURES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"cloudProvider": "static", "capacityBuffers": {"enabled": True}},
         (*BASE, "components/capacity-buffers/cluster-role.yaml"),
     ),
+    "capacity-quotas": (
+        {"cloudProvider": "static", "capacityQuotas": {"enabled": True}},
+        (*BASE, "components/capacity-quotas/cluster-role.yaml"),
+    ),
     "provisioning-requests": (
         {"cloudProvider": "static", "provisioningRequests": {"enabled": True}},
         (*BASE, "components/provisioning-requests/cluster-role.yaml"),

@@ -458,7 +458,7 @@ def test_the_cluster_role_reads_what_is_followed_and_no_more() -> None:
     assert {(*kind, verb) for kind in read for verb in ("get", "list", "watch")} <= role
 
 
-@pytest.mark.parametrize("component", ["provisioning-requests", "capacity-buffers"])
+@pytest.mark.parametrize("component", ["provisioning-requests", "capacity-buffers", "capacity-quotas"])
 def test_a_component_turns_on_what_its_role_reads(component: str) -> None:
     patches = manifest("components", component, "kustomization.yaml", kind="Component")["patches"]
     args = [one["value"] for patch in patches for one in yaml.safe_load(patch["patch"])]

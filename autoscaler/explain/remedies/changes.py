@@ -308,6 +308,18 @@ class SetGroupOption(Change, frozen=True, kw_only=True, tag="setGroupOption"):
         return f"set {self.option} of group {self.group} to {self.value}"
 
 
+class RaiseQuota(Change, frozen=True, kw_only=True, tag="raiseQuota"):
+    """Raise a limit of a CapacityQuota."""
+
+    quota: str
+    resource: str
+    value: str
+
+    def told(self, about: str = "") -> str:
+        """Say where to."""
+        return f"raise {self.resource} in spec.limits.resources of CapacityQuota {self.quota} to {self.value}"
+
+
 class RankFirst(Change, frozen=True, kw_only=True, tag="rankFirst"):
     """Rank a group above all others in the priority expander's ConfigMap."""
 
@@ -338,6 +350,7 @@ AnyChange = (
     | AddBudget
     | ResizeGroup
     | SetGroupOption
+    | RaiseQuota
     | RankFirst
 )
 

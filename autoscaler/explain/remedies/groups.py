@@ -7,6 +7,7 @@ from autoscaler.config.tree import Config
 from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.changes import (
     AnyChange,
+    RaiseQuota,
     RankFirst,
     ResizeGroup,
     SetFlag,
@@ -16,13 +17,15 @@ from autoscaler.explain.remedies.changes import (
     told,
 )
 from autoscaler.explain.remedies.remedy import CulpritKind, Remedy, remedy
-from autoscaler.loop.buying import counted_nodes
+from autoscaler.loop.buying import counted_nodes, quotas_in
+from autoscaler.objects import quantity
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Skip, Skipped
 from autoscaler.registry.backoff import backed_off
+from autoscaler.scaleup.capacity_quotas import quota_id
 from autoscaler.scaleup.expander import ExpanderInputs, build_chain
-from autoscaler.scaleup.limits import Uncountable, need_of, usage
+from autoscaler.scaleup.limits import Uncountable, maxima, need_of, usage
 from autoscaler.scaleup.option import Option
-from autoscaler.snapshot.contribution import CORES, MEMORY, bounds
+from autoscaler.snapshot.contribution import CLUSTER_WIDE, CORES, MEMORY, Limit
 from autoscaler.snapshot.groups import Group
 from autoscaler.tie_break import dice
 
@@ -96,40 +99,54 @@ def _limited(group: Group, ended: ExplainedPass) -> Remedy:
     registry, config, templates = ended.registry, ended.config, ended.report.templates
     sized = ended.view.groups.sized(registry.targets)
     nodes = counted_nodes(ended.view, registry, config.rules)
-    used = usage(config.limits, config.rules, sized, templates, nodes, registry.upcoming)
+    quotas = quotas_in(ended.view, config)
+    used = usage(config.limits, config.rules, sized, templates, nodes, registry.upcoming, quotas)
     if isinstance(used, Uncountable):
         text = f"Describe the nodes of group {used.group} to the autoscaler as its provider asks."
         cause = f"needs a machine, and limits have to count group {used.group}, whose nodes nobody knows"
         return remedy(Skip.LIMIT, _of(used.group), text, cause=cause)
     wanted = group.room if group.settings.zero_or_max_node_scaling else 1
-    need = need_of(group, templates[group.id], sized, config.rules)
-    changes = list(_raised(dict(need.shares()), wanted, used, config.limits))
-    name = changes[0].flag if changes else "gpu-total"
+    need = need_of(group, templates[group.id], sized, config.rules, quotas)
+    raised: dict[Limit, int] = {}
+    for limit, most in maxima(config.limits, quotas).items():
+        before, amount = used[limit], dict(need.shares()).get(limit, 0)
+        if before is not None and amount and before + amount * wanted > most:
+            raised[limit] = before + amount * wanted
+    changes: list[SetFlag | RaiseQuota] = [*_raised_flags(raised, config.limits), *_raised_quotas(raised, ended)]
     if not changes:
         text = f"Describe the GPUs of group {group.id} to the autoscaler as its provider asks."
-        cause = f"needs a machine of group {group.id}, and nobody knows how many GPUs --{name} has to count"
-        return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), text, cause=cause)
-    flags = joined(f"--{flag}" for flag in dict.fromkeys(change.flag for change in changes))
-    cause = f"needs a machine of group {group.id}, and {flags} leave{'' if len(changes) > 1 else 's'} no room for it"
-    return remedy(Skip.LIMIT, (CulpritKind.FLAG, name), sentence(told(changes)), changes, cause)
+        cause = f"needs a machine of group {group.id}, and nobody knows how many GPUs --gpu-total has to count"
+        return remedy(Skip.LIMIT, (CulpritKind.FLAG, "gpu-total"), text, cause=cause)
+    culprits = list(dict.fromkeys(_culprit(change) for change in changes))
+    named = joined(f"--{name}" if kind is CulpritKind.FLAG else f"CapacityQuota {name}" for kind, name in culprits)
+    cause = f"needs a machine of group {group.id}, and {named} leave{'' if len(culprits) > 1 else 's'} no room for it"
+    return remedy(Skip.LIMIT, culprits[0], sentence(told(changes)), changes, cause)
 
 
-def _raised(
-    need: Mapping[str, int | None], wanted: int, used: Mapping[str, int | None], limits: ResourceLimits
-) -> Iterator[SetFlag]:
-    """Yield the flags to raise for this many more nodes."""
-    raised: dict[str, int] = {}
-    for name, amount in need.items():
-        before = used.get(name)
-        if before is not None and amount is not None and before + amount * wanted > bounds(limits)[name].max:
-            raised[name] = before + amount * wanted
+def _culprit(change: SetFlag | RaiseQuota) -> tuple[CulpritKind, str]:
+    if isinstance(change, SetFlag):
+        return CulpritKind.FLAG, change.flag
+    return CulpritKind.QUOTA, change.quota
+
+
+def _raised_quotas(raised: Mapping[Limit, int], ended: ExplainedPass) -> Iterator[RaiseQuota]:
+    """Yield the limits of CapacityQuotas to raise to these amounts."""
+    names = {quota_id(name): name for name in ended.view.related.capacity_quotas}
+    for limit, amount in raised.items():
+        if limit.quota != CLUSTER_WIDE:
+            value = quantity.text(quantity.MEMORY, amount) if limit.resource == quantity.MEMORY else str(amount)
+            yield RaiseQuota(quota=names[limit.quota], resource=limit.resource, value=value)
+
+
+def _raised_flags(raised: Mapping[Limit, int], limits: ResourceLimits) -> Iterator[SetFlag]:
+    """Yield the flags to raise for these amounts."""
     if CORES in raised:
         yield SetFlag(flag="cores-total", value=f"{limits.cores_total.min}:{raised[CORES]}")
     if MEMORY in raised:
         gib = -(-raised[MEMORY] // _GIB)
         yield SetFlag(flag="memory-total", value=f"{limits.memory_total.min}:{gib}")
-    if any(gpu.gpu_type in raised for gpu in limits.gpu_total):
-        values = [f"{gpu.gpu_type}:{gpu.min}:{raised.get(gpu.gpu_type, gpu.max)}" for gpu in limits.gpu_total]
+    if any(Limit(gpu.gpu_type) in raised for gpu in limits.gpu_total):
+        values = [f"{gpu.gpu_type}:{gpu.min}:{raised.get(Limit(gpu.gpu_type), gpu.max)}" for gpu in limits.gpu_total]
         yield SetFlag(flag="gpu-total", value=values)
 
 

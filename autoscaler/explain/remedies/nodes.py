@@ -327,10 +327,10 @@ def _scarce(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
     elif scarce == MEMORY:
         change = SetFlag(flag="memory-total", value=f"{least // _GIB}:{limits.memory_total.max}")
     else:
-        fewest = {gpu.gpu_type: gpu.min for gpu in limits.gpu_total} | {scarce: least}
+        fewest = {gpu.gpu_type: gpu.min for gpu in limits.gpu_total} | {scarce.resource: least}
         values = [f"{gpu.gpu_type}:{fewest[gpu.gpu_type]}:{gpu.max}" for gpu in limits.gpu_total]
         change = SetFlag(flag="gpu-total", value=values)
-    cause = f"is needed for the {resource_name(scarce)} that --{change.flag} keeps in the cluster"
+    cause = f"is needed for the {resource_name(scarce.resource)} that --{change.flag} keeps in the cluster"
     yield _by_flag(stays.reason, change, cause)
 
 

@@ -59,6 +59,8 @@ class CulpritKind(StrEnum):
     FLAG = "flag"
     CONTROLLER = "controller"
     BUDGET = "budget"
+    QUOTA = "quota"
+    """A CapacityQuota."""
     TIME = "time"
     """Only time stands in the way. The name is the end of the wait, RFC 3339."""
 

@@ -51,7 +51,7 @@ FUNCTIONS = {
 }
 """The published phases of a pass, with their label values."""
 
-_LIMITS = {CORES: LimitedResource.CPU, MEMORY: LimitedResource.MEMORY}
+_LIMITS = {CORES.resource: LimitedResource.CPU, MEMORY.resource: LimitedResource.MEMORY}
 _GIB = 1024**3
 
 

@@ -137,6 +137,9 @@ annotations:
 - --capacity-buffer-controller-enabled
 - --capacity-buffer-pod-injection-enabled
 {{- end }}
+{{- if .Values.capacityQuotas.enabled }}
+- --capacity-quotas-enabled
+{{- end }}
 {{- if .Values.provisioningRequests.enabled }}
 - --enable-provisioning-requests
 {{- end }}

@@ -52,6 +52,7 @@
 {{- end }}
 {{- include "node-autoscaler.kwokRules" . }}
 {{- include "node-autoscaler.bufferRules" . }}
+{{- include "node-autoscaler.quotaRules" . }}
 {{- include "node-autoscaler.requestRules" . }}
 {{- include "node-autoscaler.classRules" . }}
 {{- if and (has "*" .Values.expiredPods.namespaces) (not .Values.dryRun) }}
@@ -94,6 +95,20 @@
 - apiGroups: [""]
   resources: [podtemplates]
   verbs: [create, patch]
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "node-autoscaler.quotaRules" -}}
+{{- if .Values.capacityQuotas.enabled }}
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacityquotas]
+  verbs: {{ .Values.dryRun | ternary "[list, watch]" "[get, list, watch]" }}
+{{- if not .Values.dryRun }}
+# Their statuses.
+- apiGroups: [autoscaling.x-k8s.io]
+  resources: [capacityquotas/status]
+  verbs: [update]
 {{- end }}
 {{- end }}
 {{- end }}

@@ -11,7 +11,6 @@ from autoscaler.cli.main import main
 from autoscaler.config.flags import flags, without_effect
 from autoscaler.config.load import load
 from autoscaler.config.syntax import Support
-from autoscaler.errors import ConfigError
 from cloudprovider.catalog import BUILT_IN
 
 PAGE = Path(__file__).parents[3] / "docs" / "migrating-from-cluster-autoscaler.md"
@@ -274,10 +273,3 @@ def test_the_table_of_the_migration_page_is_fresh() -> None:
     assert table == migration_table(), (
         "put the output of `autoscaler config migration` between the two comments of the page"
     )
-
-
-def test_a_limit_that_would_not_be_obeyed_ends_the_start() -> None:
-    with pytest.raises(ConfigError) as caught:
-        load(["--capacity-quotas-enabled"])
-    assert "capacity-quotas-enabled: CapacityQuota objects are not read yet" in str(caught.value)
-    assert load(["--capacity-quotas-enabled=false"]).limits.capacity_quotas_enabled is False

@@ -9,6 +9,7 @@ from autoscaler.snapshot.contribution import (
     CORES,
     MEMORY,
     Contribution,
+    Limit,
     contribution,
     gpu_resources,
     gpus_missing,
@@ -21,6 +22,7 @@ from tests.builders import a_group, a_node
 
 GIB = 1 << 30
 LABEL = "gpu-type"
+T4 = Limit("t4")
 TARGETS = Rules(limits_count_group_targets=True)
 VENDORS = gpu_resources(Rules())
 T4S = ResourceLimits(gpu_total=(GpuRange("t4", 0, 8),))
@@ -114,13 +116,13 @@ NEED = Contribution(cores=4, memory_bytes=16 * GIB, gpu_type="t4", gpus=2)
         pytest.param({CORES: 11}, 3, (CORES,), 2, id="one core short"),
         pytest.param({CORES: 3}, 1, (CORES,), 0, id="not even one"),
         pytest.param({CORES: 8, MEMORY: 17 * GIB}, 3, (CORES, MEMORY), 1, id="the tightest counts"),
-        pytest.param({"t4": 3}, 2, ("t4",), 1, id="GPUs"),
-        pytest.param({"a100": 0}, 2, None, 2, id="GPUs of another type do not matter"),
-        pytest.param({"t4": None}, 1, ("t4",), 0, id="GPUs in use are not known"),
-        pytest.param({CORES: 0, MEMORY: 0, "t4": 0}, 1, (CORES, MEMORY, "t4"), 0, id="everything is spent"),
+        pytest.param({T4: 3}, 2, (T4,), 1, id="GPUs"),
+        pytest.param({Limit("a100"): 0}, 2, None, 2, id="GPUs of another type do not matter"),
+        pytest.param({T4: None}, 1, (T4,), 0, id="GPUs in use are not known"),
+        pytest.param({CORES: 0, MEMORY: 0, T4: 0}, 1, (CORES, MEMORY, T4), 0, id="everything is spent"),
     ],
 )
-def test_allowance(left: dict[str, int | None], nodes: int, exceeded: tuple[str, ...] | None, capped: int) -> None:
+def test_allowance(left: dict[Limit, int | None], nodes: int, exceeded: tuple[Limit, ...] | None, capped: int) -> None:
     given = Allowance(left)
     assert given.exceeded_by(NEED, nodes) == (None if exceeded is None else Exceeded(exceeded))
     assert given.cap(NEED, nodes) == capped
@@ -128,22 +130,22 @@ def test_allowance(left: dict[str, int | None], nodes: int, exceeded: tuple[str,
 
 def test_a_resource_that_a_node_lacks_never_limits_it() -> None:
     need = Contribution(cores=4, memory_bytes=0, gpu_type="t4", gpus=0)
-    spent = Allowance({MEMORY: 0, "t4": None})
+    spent = Allowance({MEMORY: 0, T4: None})
     assert spent.exceeded_by(need) is None
     assert spent.cap(need, 5) == 5
 
 
 def test_a_need_that_is_not_known_is_refused_where_it_is_limited() -> None:
     need = Contribution(cores=1, memory_bytes=1, gpu_type="t4", gpus=None)
-    assert Allowance({"t4": 100}).exceeded_by(need) == Exceeded(("t4",))
-    assert Allowance({"t4": 100}).cap(need, 1) == 0
+    assert Allowance({T4: 100}).exceeded_by(need) == Exceeded((T4,))
+    assert Allowance({T4: 100}).cap(need, 1) == 0
     assert Allowance({CORES: 100}).exceeded_by(need) is None
 
 
 def test_taking_leaves_the_rest() -> None:
-    before = Allowance({CORES: 10, MEMORY: 100 * GIB, "t4": None})
+    before = Allowance({CORES: 10, MEMORY: 100 * GIB, T4: None})
     after = before.after(NEED, 2)
-    assert after == Allowance({CORES: 2, MEMORY: 68 * GIB, "t4": None})
+    assert after == Allowance({CORES: 2, MEMORY: 68 * GIB, T4: None})
     assert before.left[CORES] == 10
     assert after.after(NEED, 2).left[CORES] == 0
 
@@ -200,15 +202,15 @@ def test_gpus_are_counted_by_type() -> None:
     ]
     found = allowance(T4S, Rules(), GROUPS, {}, nodes)
     assert isinstance(found, Allowance)
-    assert found.left["t4"] == 6
-    assert "a100" not in found.left
+    assert found.left[T4] == 6
+    assert Limit("a100") not in found.left
 
 
 @pytest.mark.parametrize("rules", [Rules(), TARGETS], ids=["nodes count", "targets count"])
 def test_gpus_nobody_can_count_hold_back_their_type_only(rules: Rules) -> None:
     found = allowance(T4S, rules, GROUPS, {"web": WEB}, [a_node("alien", labels={LABEL: "t4"})])
     assert isinstance(found, Allowance)
-    assert found.exceeded_by(NEED) == Exceeded(("t4",))
+    assert found.exceeded_by(NEED) == Exceeded((T4,))
     assert found.exceeded_by(Contribution(4, GIB)) is None
 
 
