@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from autoscaler.cli.progress import progress
 from autoscaler.clock import SystemClock, ThreadExecutor
+from autoscaler.config.flags import flags, value_of
 from autoscaler.config.tree import Config
 from autoscaler.errors import Gone, Refused
 from autoscaler.kube.client import Client, ClientSettings
@@ -25,10 +26,11 @@ def read_live(config: Config, clock: SystemClock, context: str | None = None) ->
     client = Client.connect(
         config.kube.kubeconfig, config.kube.kubernetes, context, clock=clock, sleep=executor.sleep, settings=settings
     )
+    known = flags()
     paths = {
         kind: (dumped.path, *dumped.older_paths)
         for kind, dumped in KINDS.items()
-        if not dumped.features or any(getattr(config.features, feature) for feature in dumped.features)
+        if not dumped.features or any(value_of(config, known[flag]) for flag in dumped.features)
     }
     if "priority" in config.scale_up.expander:
         paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)

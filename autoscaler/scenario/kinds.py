@@ -40,7 +40,7 @@ class ObjectKind(NamedTuple):
     """Of `snapshot.cluster.Related`; empty: the same as in the file."""
     in_namespace: bool = True
     features: tuple[str, ...] = ()
-    """Options: without all of them no decision reads the kind; empty: one always does."""
+    """Flags: without all of them no decision reads the kind; empty: one always does."""
     optional: bool = False
     """Whether a cluster may lack the kind or keep it from the autoscaler."""
     older_paths: tuple[str, ...] = ()
@@ -52,14 +52,14 @@ class ObjectKind(NamedTuple):
         return self.view_field or self.field
 
 
-_REQUESTS = ("enable_provisioning_requests",)
-_BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
+_REQUESTS = ("enable-provisioning-requests",)
+_BUFFERS = ("capacity-buffer-controller-enabled", "capacity-buffer-pod-injection-enabled")
 
 
 def _of_devices(field: str, kind: type[Resource], *, in_namespace: bool) -> ObjectKind:
     plural = field.replace("_", "")
     newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
-    features = ("enable_dynamic_resource_allocation",)
+    features = ("enable-dynamic-resource-allocation",)
     return ObjectKind(field, kind, newest, "", in_namespace, features, optional=True, older_paths=tuple(older))
 
 
@@ -116,7 +116,7 @@ KINDS: Mapping[str, ObjectKind] = {
         CapacityQuota,
         f"/apis/{GROUP}/v1beta1/capacityquotas",
         in_namespace=False,
-        features=("capacity_quotas_enabled",),
+        features=("capacity-quotas-enabled",),
         older_paths=(f"/apis/{GROUP}/v1alpha1/capacityquotas",),
     ),
     "PodTemplate": ObjectKind(
