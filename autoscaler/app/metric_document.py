@@ -18,7 +18,7 @@ _COMPANIONS = {
 _ABSENT = {
     "`created_node_groups_total`, `deleted_node_groups_total`": "no provider creates groups",
     '`node_groups_count{node_group_type="autoprovisioned"}`': "no provider creates groups: 0",
-    "`unschedulable_pods_count` with type `injected`, `skipped_injection`": "pods are counted once they exist",
+    "`unschedulable_pods_count` with type `skipped_injection`": "pods beyond `--pod-injection-limit` are not counted",
     "`overflowing_controllers_count`": "the autoscaler handles any number of different pods: 0",
     '`skipped_scale_events_count{direction="down"}`': "Cluster Autoscaler does not count these either: 0",
     '`dra_node_template_resources_mismatch{mismatch_type="missing"}`': (

@@ -69,12 +69,10 @@ class Pods(msgspec.Struct, frozen=True):
     ] = 10_000_000
     enable_proactive_scaleup: Annotated[
         Switch,
-        "Count pods that controllers have yet to create.",
-        Support.ACCEPTED,
-        "The autoscaler counts pods once they exist.",
+        "Count pods that ReplicaSets, Jobs and StatefulSets of policy Parallel have yet to create.",
     ] = False
     pod_injection_limit: Annotated[
-        Count, "Maximum number of pods including such additions.", Support.ACCEPTED, "The autoscaler adds none yet."
+        Count, "Maximum number of such additions, and of pods that need nodes including them."
     ] = 5000
     enable_graceful_degradation: Annotated[
         Switch,

@@ -31,8 +31,8 @@ from autoscaler.loop.quota_status import QuotaStatuses
 from autoscaler.loop.repairing import Repairing, with_current_registry
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
-from autoscaler.loop.sorting import PodSorting, merge, simulate
-from autoscaler.loop.stages import Ended, Grown, Observed, Shrunk, Started, failed
+from autoscaler.loop.sorting import PodSorting, merge, simulate, with_pods_to_come
+from autoscaler.loop.stages import Ended, Grown, Observed, Shrunk, Simulated, Started, failed
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.summary import WHOLE_PASS
@@ -113,6 +113,9 @@ class Autoscaler:
     def _merge(self, stage: Observed) -> Observed:
         return merge(stage, self._interner)
 
+    def _with_pods_to_come(self, stage: Simulated) -> Simulated:
+        return with_pods_to_come(stage, self._interner)
+
     def _ended(self, started: Started) -> Ended:
         """Return how a pass ended, also if it ended with an expected failure."""
         stage: Started = started
@@ -153,7 +156,12 @@ class Autoscaler:
         if isinstance(repaired, Ended):
             return
         simulated = _run(simulate, repaired)
-        for simulating in (self._replacing.reserve, self._buffers.fill, self._requests.prepare):
+        for simulating in (
+            self._replacing.reserve,
+            self._buffers.fill,
+            self._with_pods_to_come,
+            self._requests.prepare,
+        ):
             yield simulated
             simulated = _run(simulating, simulated)
         yield simulated

@@ -15,7 +15,7 @@ from autoscaler.reasons import ReplacementStage, ScaleUpResult
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.replacement import Replacement
-from autoscaler.scaleup.fake_pods import BUFFER_KIND, RESERVATION_KIND, stands_for
+from autoscaler.scaleup.fake_pods import BUFFER_KIND, RESERVATION_KIND, stands_for, to_come
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 
@@ -155,12 +155,12 @@ def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClas
     """Yield the object of each event, the name that its message uses for the pods, and their classes.
 
     Each pod is its own object. Each buffer is one object for all its fake pods, and comes last. Pods of reservations
-    have no object, so they get no event.
+    and pods to come have no object, so they get no event.
     """
     buffers: dict[Subject, list[PodClass]] = {}
     for pod in pods:
         owner = pod.cls.owner
-        if stands_for(RESERVATION_KIND, pod):
+        if stands_for(RESERVATION_KIND, pod) or to_come(pod.cls):
             continue
         if owner is None or not stands_for(BUFFER_KIND, pod):
             yield about_pod(pod), "pod", (pod.cls,)

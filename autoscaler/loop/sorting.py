@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from autoscaler.config.tree import Config
 from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.stages import Observed, PodsSorted, Simulated, next_stage, remember
+from autoscaler.objects import quantity
 from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.report import PendingPods
@@ -16,6 +17,7 @@ from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
 from autoscaler.scaleup.fake_placement import place_where_fits
 from autoscaler.scaleup.pause_pods import filter_yielding
 from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_new_until, too_young
+from autoscaler.scaleup.pods_to_come import pods_to_come, within_limit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile, profile_of
 from autoscaler.snapshot.merging import merged
@@ -116,6 +118,18 @@ def _ordinary(pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.cls.headroom is None]
 
 
+def with_pods_to_come(stage: Simulated, interner: PodInterner) -> Simulated:
+    """Return the stage with the pods that controllers have yet to create, if the configuration counts them."""
+    options = stage.config.pods
+    if not options.enable_proactive_scaleup:
+        return stage
+    trial = stage.placer.trial
+    slots = trial.vocabulary.rows.get(quantity.PODS)
+    room = 0 if slots is None else int(trial.free[slots].clip(min=0).sum())
+    pods = pods_to_come(stage.view, options.pod_injection_limit + room, interner)
+    return replace(stage, fake_pods=(*stage.fake_pods, *pods))
+
+
 class PodSorting:
     """Sorts pods, and decides whether pods or ProvisioningRequests take this turn."""
 
@@ -128,6 +142,8 @@ class PodSorting:
         with stage.time.phase("filter_schedulable"):
             filtered = filter_pods(stage)
             needing = filtered.pods
+            if config.pods.enable_proactive_scaleup:
+                needing = replace(needing, pods=within_limit(needing.pods, config.pods.pod_injection_limit))
             if config.features.enable_provisioning_requests:
                 needing = self._without_consumers(needing)
         young = {pod.key: pod for pod in needing.pods if too_young(pod, config.pods, now)}

@@ -66,7 +66,8 @@ DAEMONSET_POD = OURS + "daemonset-pod"
 ENABLE_DS_EVICTION = OURS + "enable-ds-eviction"
 GIVEN_UP = OURS + "headroom-given-up"
 """Annotation of pause pods that their controller will delete next."""
-SIMULATED = {"podType": "capacityBufferFakePod", "podtype": "fakepod"}
+FAKE_POD = {"podtype": "fakepod"}
+SIMULATED = {"podType": "capacityBufferFakePod", **FAKE_POD}
 """Annotations of fake pods, which exist in simulations only: they keep room, or represent pods to come."""
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType", *GANG_ANNOTATIONS)
 

@@ -17,6 +17,8 @@ class Replicas(Wire, frozen=True):
     """Spec of a controller that keeps a number of replicas."""
 
     replicas: int | None = None
+    pod_management_policy: str = ""
+    """Of a StatefulSet: whether it creates all pods at once (`Parallel`)."""
 
 
 class ReplicasStatus(Wire, frozen=True):
@@ -42,6 +44,7 @@ class JobSpec(Wire, frozen=True):
 
     parallelism: int | None = None
     completions: int | None = None
+    suspend: bool | None = None
 
 
 class JobStatus(Wire, frozen=True):

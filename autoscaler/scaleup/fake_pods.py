@@ -39,6 +39,14 @@ def class_of_fake_pods(
     return interner.class_of(meta, replace(template.spec, node_name=""))
 
 
+_CREATORS = ("ReplicaSet", "StatefulSet", "Job")
+
+
+def to_come(cls: PodClass) -> bool:
+    """Whether pods of a class stand for those that their controller has yet to create."""
+    return cls.simulated and cls.owner is not None and cls.owner.kind in _CREATORS
+
+
 def stands_for(kind: str, pod: Pod) -> bool:
     """Whether a pod does not exist and keeps room for an object of a kind: `BUFFER_KIND`, `RESERVATION_KIND`."""
     return pod.cls.simulated and pod.cls.owner is not None and pod.cls.owner.kind == kind

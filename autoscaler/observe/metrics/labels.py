@@ -97,6 +97,7 @@ class PendingKind(StrEnum):
 
     UNSCHEDULABLE = "unschedulable"
     UNPROCESSED = "scheduler_unprocessed"
+    INJECTED = "injected"
 
 
 PLACING = "filter-out-pod-list-processor"

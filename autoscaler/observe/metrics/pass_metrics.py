@@ -30,6 +30,7 @@ from autoscaler.reasons import NoFit, RemovedAs, ReplacementStage, ScaleDownResu
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
+from autoscaler.scaleup.fake_pods import to_come
 from autoscaler.scaleup.pending import sort_pending
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.snapshot.cluster import ClusterView
@@ -183,9 +184,13 @@ class PassMetrics:
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
         # Pause pods have their own metric, headroom_pods.
-        workload_pods = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
+        yet_to_come = {cls for cls in {pod.cls for pod in pending.unschedulable} if to_come(cls)}
+        workload_pods = [
+            pod for pod in pending.unschedulable if pod.cls.headroom is None and pod.cls not in yet_to_come
+        ]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(workload_pods))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
+        metrics.pending_pods(PendingKind.INJECTED, sum(pod.cls in yet_to_come for pod in pending.unschedulable))
         metrics.skipped_pods(
             0 if plan is None else sum(_has_too_many_constraints(plan, pod.cls) for pod in plan.remaining)
         )
