@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autoscaler.objects.devices import ResourceClaim, ResourceSlice
+from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.snapshot.cluster import Related
 
@@ -53,6 +53,32 @@ def a_slice(node: str | None = "n", **about: Any) -> ResourceSlice:
     return plain_decoder(ResourceSlice).one(slice_form(node, **about))
 
 
+def a_request(name: str = "r", *selectors: str, device_class: str = GPUS, count: int = 1, **about: Any) -> Json:
+    """Return a request for exactly so many devices, which meet all selectors."""
+    cel = [{"cel": {"expression": one}} for one in selectors]
+    return {
+        "name": name,
+        "exactly": {"deviceClassName": device_class, "count": count, **({"selectors": cel} if cel else {}), **about},
+    }
+
+
+def claim_template_form(name: str = "one", *requests: Json, namespace: str = "default", **devices: Any) -> Json:
+    """Return a ResourceClaimTemplate with these requests, by default for one GPU."""
+    spec = {"devices": {"requests": list(requests) or [a_request()], **devices}}
+    return {"metadata": {"name": name, "namespace": namespace}, "spec": {"spec": spec}}
+
+
+def a_claim_template(name: str = "one", *requests: Json, **devices: Any) -> ResourceClaimTemplate:
+    """Return a ResourceClaimTemplate, as `claim_template_form` describes it."""
+    return plain_decoder(ResourceClaimTemplate).one(claim_template_form(name, *requests, **devices))
+
+
+def a_device_class(name: str = GPUS, *selectors: str) -> DeviceClass:
+    """Return a class of devices that meet all selectors."""
+    cel = [{"cel": {"expression": one}} for one in selectors]
+    return plain_decoder(DeviceClass).one({"metadata": {"name": name}, "spec": {"selectors": cel}})
+
+
 def claim_form(
     name: str = "gpu",
     *devices: str,
@@ -76,7 +102,8 @@ def claim_form(
         allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     reserved = [{"resource": "pods", "name": user, "uid": f"{namespace}/{user}"} for user in users]
     status: Json = {"allocation": allocation, "reservedFor": reserved} if allocated else {}
-    return {"metadata": {"name": name, "namespace": namespace, **(meta or {})}, "status": status}
+    spec = {"devices": {"requests": [a_request(count=max(1, len(devices)), device_class=driver)]}}
+    return {"metadata": {"name": name, "namespace": namespace, **(meta or {})}, "spec": spec, "status": status}
 
 
 def a_claim(name: str = "gpu", *devices: str, **about: Any) -> ResourceClaim:
@@ -84,11 +111,26 @@ def a_claim(name: str = "gpu", *devices: str, **about: Any) -> ResourceClaim:
     return plain_decoder(ResourceClaim).one(claim_form(name, *devices, **about))
 
 
-def with_devices(slices: Iterable[ResourceSlice] = (), claims: Iterable[ResourceClaim] = ()) -> Related:
-    """Return what decisions look up: these alone."""
+def with_devices(
+    slices: Iterable[ResourceSlice] = (),
+    claims: Iterable[ResourceClaim] = (),
+    templates: Iterable[ResourceClaimTemplate] = (),
+    classes: Iterable[DeviceClass] | None = None,
+) -> Related:
+    """Return what decisions look up: these alone. By default each of two drivers has a class of its name."""
+    if classes is None:
+        classes = [a_device_class(driver, f"device.driver == '{driver}'") for driver in (GPUS, NICS)]
     return Related(
-        resource_slices={one.key: one for one in slices}, resource_claims={claim.key: claim for claim in claims}
+        resource_slices={one.key: one for one in slices},
+        resource_claims={one.key: one for one in claims},
+        resource_claim_templates={one.key: one for one in templates},
+        device_classes={one.key: one for one in classes},
     )
+
+
+def from_template(*templates: str) -> Json:
+    """Return the part of a pod's spec that names templates of claims."""
+    return {"resourceClaims": [{"name": one, "resourceClaimTemplateName": one} for one in templates]}
 
 
 def claiming(*claims: str) -> Json:

@@ -28,7 +28,7 @@ from autoscaler.objects.storage import claim_decoder
 from autoscaler.objects.workload import ConfigMap, budget_decoder, plain_decoder
 from autoscaler.scaleup.buffer_specs import scalable_key
 from autoscaler.scaleup.priority import CONFIG_MAP
-from autoscaler.scenario.kinds import RELATED, ObjectKind
+from autoscaler.scenario.kinds import OF_DEVICES, RELATED, ObjectKind
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
@@ -69,7 +69,7 @@ class WatchedCluster:
         self._config_maps = self._priorities(config)
         self._follow_capacity(config)
         if config.device_claims_count:
-            for kind in (RELATED["ResourceSlice"], RELATED["ResourceClaim"]):
+            for kind in map(RELATED.__getitem__, OF_DEVICES):
                 self._follow(kind)
         if config.limits.capacity_quotas_enabled:
             self._follow(RELATED["CapacityQuota"])

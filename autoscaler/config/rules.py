@@ -65,7 +65,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     device_claims_count: Annotated[
         bool,
-        "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not. "
+        "A pod with ResourceClaims fits only where they are allocated, or can be. "
         "Allocated devices count as a node's utilisation, and a node with missing devices is not ready. "
         "Otherwise claims and devices are ignored.",
         "1.35",

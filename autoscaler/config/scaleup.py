@@ -272,9 +272,8 @@ class Features(msgspec.Struct, frozen=True):
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
-        "Keep pods with ResourceClaims where these are allocated, and measure utilisation of nodes by "
-        "their ResourceSlices; otherwise ignore both.",
-        "The autoscaler cannot simulate unallocated claims: it buys no node for them, and reasons say so.",
+        "Simulate the allocation of ResourceClaims, keep pods where theirs are allocated, and measure "
+        "utilisation of nodes by their ResourceSlices; otherwise ignore both.",
     ] = True
     gang_scheduling_enabled: Annotated[
         Switch,

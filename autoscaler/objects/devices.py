@@ -1,10 +1,13 @@
 """Devices that drivers offer, and claims on them (dynamic resource allocation).
 
-Of `resource.k8s.io` in the versions v1beta1, v1beta2 and v1, which are spelt alike as far as they are read here, but
-for devices of v1beta1: what v1 says of a device itself, that version says under `basic`.
+Of `resource.k8s.io` in the versions v1beta1, v1beta2 and v1. They are spelt alike but for two places of v1beta1: it
+describes a device under `basic`, and writes an exact request without `exactly`. `Device.body` and
+`DeviceRequest.alternatives` read both.
 """
 
 from collections.abc import Sequence
+
+import msgspec
 
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import Resource, Wire
@@ -43,23 +46,63 @@ class CounterUse(Wire, frozen=True):
     counters: dict[str, Counter] = {}
 
 
-class BasicDevice(Wire, frozen=True):
-    """The body of a device of v1beta1."""
+class DeviceAttribute(Wire, frozen=True):
+    """A property of a device; one of the fields is set."""
 
+    string: str | None = None
+    int_: int | None = msgspec.field(default=None, name="int")
+    bool_: bool | None = msgspec.field(default=None, name="bool")
+    version: str | None = None
+
+
+class DeviceCapacity(Wire, frozen=True):
+    """An amount that a device has."""
+
+    value: str | int | float = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity."""
+        quantity.whole(str(self.value))
+
+
+class DeviceTaint(Wire, frozen=True):
+    """What keeps claims without a toleration from a device."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class DeviceBody(Wire, frozen=True):
+    """What a driver says of a device."""
+
+    attributes: dict[str, DeviceAttribute] = {}
+    """By name; a name without a domain belongs to the driver."""
+    capacity: dict[str, DeviceCapacity] = {}
     consumes_counters: list[CounterUse] = []
+    taints: list[DeviceTaint] = []
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    allow_multiple_allocations: bool | None = None
 
 
-class Device(Wire, frozen=True):
+class Device(DeviceBody, frozen=True):
     """A device, or one of several ways to cut up a piece of hardware."""
 
     name: str = ""
-    consumes_counters: list[CounterUse] = []
-    basic: BasicDevice | None = None
+    basic: DeviceBody | None = None
+    """The body in v1beta1."""
+
+    @property
+    def body(self) -> DeviceBody:
+        """What the driver says of it."""
+        return self if self.basic is None else self.basic
 
     @property
     def uses(self) -> Sequence[CounterUse]:
         """What it takes of shared counters; empty for a device that takes none."""
-        return self.consumes_counters if self.basic is None else self.basic.consumes_counters
+        return self.body.consumes_counters
 
 
 class PoolRef(Wire, frozen=True):
@@ -76,6 +119,9 @@ class SliceSpec(Wire, frozen=True):
     driver: str = ""
     pool: PoolRef = PoolRef()
     node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
     shared_counters: list[CounterSet] = []
     devices: list[Device] = []
 
@@ -84,6 +130,112 @@ class ResourceSlice(Resource, frozen=True):
     """A ResourceSlice."""
 
     spec: SliceSpec = SliceSpec()
+
+
+class DeviceToleration(Wire, frozen=True):
+    """Lets a request have devices with a taint."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: DeviceTaint) -> bool:
+        """Whether it covers the taint; an empty key or effect covers all."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
+
+
+class CelSelector(Wire, frozen=True):
+    """A condition in the Common Expression Language."""
+
+    expression: str = ""
+
+
+class DeviceSelector(Wire, frozen=True):
+    """What a device must meet; without `cel` it is of a kind that is not known here."""
+
+    cel: CelSelector | None = None
+
+
+class RequestBody(Wire, frozen=True):
+    """What is wanted: so many devices of a class, or all of them."""
+
+    device_class_name: str = ""
+    selectors: list[DeviceSelector] = []
+    allocation_mode: str = "ExactCount"
+    count: int = 1
+    admin_access: bool | None = None
+    tolerations: list[DeviceToleration] = []
+
+
+class SubRequest(RequestBody, frozen=True):
+    """One of several things that would do."""
+
+    name: str = ""
+
+
+class DeviceRequest(RequestBody, frozen=True):
+    """What a claim asks for under one name. The fields of the body are those of v1beta1."""
+
+    name: str = ""
+    exactly: RequestBody | None = None
+    first_available: list[SubRequest] = []
+
+    @property
+    def alternatives(self) -> Sequence[tuple[str, RequestBody]]:
+        """What would do, the best first, each with its name: `request`, or `request/alternative`."""
+        if self.first_available:
+            return [(f"{self.name}/{one.name}", one) for one in self.first_available]
+        return [(self.name, self if self.exactly is None else self.exactly)]
+
+
+class DeviceConstraint(Wire, frozen=True):
+    """What the devices of some requests must have in common, or must not; no requests: those of all."""
+
+    requests: list[str] = []
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class WantedDevices(Wire, frozen=True):
+    """What a claim asks for."""
+
+    requests: list[DeviceRequest] = []
+    constraints: list[DeviceConstraint] = []
+
+
+class DeviceClaimSpec(Wire, frozen=True):
+    """What a claim asks for."""
+
+    devices: WantedDevices = WantedDevices()
+
+
+class ClaimTemplateSpec(Wire, frozen=True):
+    """What claims made from a template ask for."""
+
+    spec: DeviceClaimSpec = DeviceClaimSpec()
+
+
+class ResourceClaimTemplate(Resource, frozen=True):
+    """A ResourceClaimTemplate: each pod that names it gets a claim of its own."""
+
+    spec: ClaimTemplateSpec = ClaimTemplateSpec()
+
+
+class DeviceClassSpec(Wire, frozen=True):
+    """Which devices are of a class."""
+
+    selectors: list[DeviceSelector] = []
+
+
+class DeviceClass(Resource, frozen=True):
+    """A DeviceClass."""
+
+    spec: DeviceClassSpec = DeviceClassSpec()
 
 
 class AllocatedDevice(Wire, frozen=True):
@@ -125,6 +277,7 @@ class DeviceClaimStatus(Wire, frozen=True):
 
 
 class ResourceClaim(Resource, frozen=True):
-    """A ResourceClaim. What it asks for is not read: nothing is allocated here."""
+    """A ResourceClaim."""
 
+    spec: DeviceClaimSpec = DeviceClaimSpec()
     status: DeviceClaimStatus = DeviceClaimStatus()

@@ -89,10 +89,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Compare the terms with the labels of the pods in the domain.",
         ),
         NoFit.DEVICES: Meaning(
-            "The pod has claims for devices. Allocated claims keep the pod where their devices can be used. The "
-            "autoscaler does not simulate the allocation of other claims: it buys no node for the pod, and "
-            "removes no node that the pod would have to leave.",
-            "Add the nodes by hand, or ignore claims with `--compatibility=1.31`.",
+            "The pod has claims for devices. Allocated claims keep the pod where their devices can be used; other "
+            "claims find no free devices there. The detail names the claim, its request and device class, and how "
+            "many devices match and are free.",
+            "Compare the request and the selectors with the ResourceSlices of the group's nodes. New nodes have the "
+            "devices of the group's other nodes: a group without any nodes has none.",
         ),
         NoFit.TOO_MUCH_WORK: Meaning(
             "The pod has so many constraints that the autoscaler tries no node for it: it buys no node for the "

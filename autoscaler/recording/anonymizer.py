@@ -3,8 +3,8 @@
 A name has the same pseudonym everywhere, also inside composed names, such as those of template nodes. Pseudonyms sort
 in the order of the names, so decisions that depend on the order stay the same. They end in a keyed hash, so names are
 recognisable in another file with the same key. These texts are kept: keys of labels, labels of machine kinds and zones,
-resources, numbers, the namespaces that every cluster has, and words of the format. Texts from a cloud or a kubelet are
-dropped.
+resources, numbers, the namespaces that every cluster has, drivers and attributes of devices, words of the selectors for
+them, and words of the format. Texts from a cloud or a kubelet are dropped.
 """
 
 import hashlib
@@ -94,6 +94,7 @@ _NAMING_FLAGS = frozenset(
     )
 )
 _TOKEN = re.compile(r"[^,:=\s]+")
+_WORD = re.compile(r"[\w.-]+")
 
 
 def anonymize(body: bytes, key: bytes) -> bytes:
@@ -148,7 +149,7 @@ class _Renamer:
         self._document = document
         self._gpu_label = document.get("gpuLabel") or ""
         self._groups = [group["id"] for group in document.get("nodeGroups") or () if "id" in group]
-        chosen = {name for name in self._names_in(document) if _is_chosen(name)}
+        chosen = {name for name in self._names_in(document) if _is_chosen(name)} - set(_device_words(document))
         # A composition of names alone follows from them, wherever it appears.
         chosen = {name for name in chosen if "/" not in name or not chosen.issuperset(_chosen_parts(name))}
         self._names = Pseudonyms(chosen | {group for group in self._groups if _is_chosen(group)}, self._groups, key)
@@ -244,6 +245,32 @@ class _Renamer:
 
 def _matches(patterns: Iterable[str], group: str) -> bool:
     return any(Expression(pattern).found_in(group) for pattern in patterns)
+
+
+def _device_words(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what selectors for devices compare: drivers, names of attributes, and every word of a selector."""
+    for resource_slice in document.get("resourceSlices") or ():
+        spec = resource_slice.get("spec") or {}
+        yield spec.get("driver") or ""
+        for device in spec.get("devices") or ():
+            body = device.get("basic") or device
+            for name in (*(body.get("attributes") or ()), *(body.get("capacity") or ())):
+                yield from name.split("/")
+    for expression in _expressions(document):
+        for word in _WORD.findall(expression):
+            yield from (word, *word.split("."))
+
+
+def _expressions(data: Any) -> Iterator[str]:
+    if isinstance(data, list):
+        for item in data:
+            yield from _expressions(item)
+    elif isinstance(data, Mapping):
+        for key, item in data.items():
+            if key == "expression" and isinstance(item, str):
+                yield item
+            else:
+                yield from _expressions(item)
 
 
 def _describes_machine(label: str) -> bool:

@@ -280,11 +280,13 @@ class _Maker(msgspec.Struct, frozen=True):
         seen_s = self.now.mono
         incomplete = source is TemplateSource.INCOMPLETE_NODE
         limits = self._attach_limits(group.template, node)
+        devices = self.pools.get(node.name, ())
         unchanged = before is not None and before.example is node and before.example_pods is pods
-        if before is not None and unchanged and self.same_daemons and before.template.attach_limits == limits:
+        if before is not None and unchanged and self.same_daemons and _brings(before.template, limits, devices):
             template = before.template
         else:
             template = self._made(group.id, node, pods, limits, all_daemons=self.terms.options.force_ds)
+            template = msgspec.structs.replace(template, pools=devices)
             template = _same_if_equal(template, before)
         return CachedTemplate(
             template=template,
@@ -294,7 +296,7 @@ class _Maker(msgspec.Struct, frozen=True):
             example_pods=pods,
             described=group.template,
             incomplete=incomplete,
-            pools=complete_pools(self.pools.get(node.name, ())),
+            pools=complete_pools(devices),
         )
 
     def from_cloud(self, group_id: str, cloud: NodeTemplate, before: CachedTemplate | None) -> CachedTemplate:
@@ -336,6 +338,10 @@ class _Maker(msgspec.Struct, frozen=True):
             if (all_daemons or daemon.critical) and daemon.uid not in running and daemon_belongs(daemon.cls, node)
         ]
         return Template(node, (*kept, *added), attach_limits=limits)
+
+
+def _brings(template: Template, limits: Mapping[str, int], devices: tuple[DevicePool, ...]) -> bool:
+    return template.attach_limits == limits and template.pools == devices
 
 
 def _same_if_equal(template: Template, before: CachedTemplate | None) -> Template:

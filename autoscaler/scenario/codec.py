@@ -21,7 +21,7 @@ from autoscaler.scenario.clouds import check_membership, read_cloud, read_instan
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.file_reader import Shape, parse, read_bytes
 from autoscaler.scenario.format import ChangeEntry
-from autoscaler.scenario.kinds import RELATED
+from autoscaler.scenario.kinds import OF_DEVICES, RELATED
 from autoscaler.scenario.objects import ObjectReader
 from autoscaler.scenario.scenario import (
     MEMORY_VERSION,
@@ -156,8 +156,11 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         kind.related: reader.named(key_of(kind.field), getattr(file, kind.field), name if kind.in_namespace else None)
         for name, kind in RELATED.items()
     }
-    if not config.device_claims_count:
-        related |= {"resource_slices": {}, "resource_claims": {}}
+    if config.device_claims_count:
+        slices = related["resource_slices"].values()
+        related["device_classes"] = defaults.device_classes(related["device_classes"], slices)
+    else:
+        related |= {RELATED[name].related: {} for name in OF_DEVICES}
     if not config.gangs_count:
         related |= {"pod_groups": {}, "workloads": {}}
     related["namespaces"] = defaults.namespaces(related["namespaces"], {pod.namespace for pod in pods})

@@ -2,16 +2,17 @@
 
 A file says what a case is about; the rest is what an ordinary cluster would have. A node was created a day before
 `now`, is Ready since, has room for 110 pods, and its host name and provider id are its name. A pod was created ten
-minutes before `now`; one with a node runs there, any other waits as unschedulable, or as gated. Nothing is filled in
-where the file is marked `complete`.
+minutes before `now`; one with a node runs there, any other waits as unschedulable, or as gated. Without any device
+class, each driver of devices has one of its own name. Nothing is filled in where the file is marked `complete`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
 
 from autoscaler.objects import quantity
+from autoscaler.objects.devices import CelSelector, DeviceClass, DeviceClassSpec, DeviceSelector, ResourceSlice
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, Resource, rfc3339, unix_seconds
 from autoscaler.objects.node import HOSTNAME, Node, NodeCondition, NodeWire, keep_node
 from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
@@ -30,6 +31,11 @@ _API_VERSIONS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet":
 R = TypeVar("R", bound=Resource)
 
 
+def _class_of_driver(driver: str) -> DeviceClass:
+    selector = DeviceSelector(CelSelector(f'device.driver == "{driver}"'))
+    return DeviceClass(metadata=ObjectMeta(name=driver), spec=DeviceClassSpec([selector]))
+
+
 class Defaults:
     """Fills in what objects of one file leave out, and keeps them. `now_s` is the file's time in Unix seconds."""
 
@@ -40,6 +46,15 @@ class Defaults:
         self._node_created = rfc3339(now_s - NODE_AGE_S)
         self._pod_created = rfc3339(now_s - POD_AGE_S)
         self._owners: dict[tuple[str, OwnerReference], OwnerReference] = {}
+
+    def device_classes(
+        self, given: dict[str, DeviceClass], slices: Iterable[ResourceSlice]
+    ) -> Mapping[str, DeviceClass]:
+        """Return the device classes; where none are given, one for each driver, of its name and with its devices."""
+        if self.complete or given:
+            return given
+        drivers = dict.fromkeys(one.spec.driver for one in slices)
+        return {driver: _class_of_driver(driver) for driver in drivers}
 
     def node(self, wire: NodeWire) -> Node:
         """Return a node as the engine keeps it; raises `ValueError` on amounts and times that cannot be read."""

@@ -16,7 +16,7 @@ from autoscaler.objects.capacity import (
     Scalable,
     StoredTemplate,
 )
-from autoscaler.objects.devices import ResourceClaim, ResourceSlice
+from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -103,6 +103,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     resource_claims: list[ResourceClaim] = []
     pod_groups: list[GangPodGroup] = []
     workloads: list[GangWorkload] = []
+    resource_claim_templates: list[ResourceClaimTemplate] = []
+    device_classes: list[DeviceClass] = []
     priority_classes: list[PriorityClass] = []
     provisioning_requests: list[ProvisioningRequest] = []
     capacity_buffers: list[CapacityBuffer] = []

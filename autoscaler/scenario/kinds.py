@@ -11,7 +11,13 @@ from autoscaler.objects.capacity import (
     ResourceQuota,
     StoredTemplate,
 )
-from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
+from autoscaler.objects.devices import (
+    DEVICE_VERSIONS,
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from autoscaler.objects.gang import GANG_VERSIONS, GangPodGroup, GangWorkload
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
@@ -102,6 +108,8 @@ KINDS: Mapping[str, ObjectKind] = {
     "ResourceClaim": _of_devices("resource_claims", ResourceClaim, in_namespace=True),
     "PodGroup": _of_gangs("pod_groups", GangPodGroup),
     "Workload": _of_gangs("workloads", GangWorkload),
+    "ResourceClaimTemplate": _of_devices("resource_claim_templates", ResourceClaimTemplate, in_namespace=True),
+    "DeviceClass": _of_devices("device_classes", DeviceClass, in_namespace=False),
     "PriorityClass": ObjectKind(
         "priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses", in_namespace=False
     ),
@@ -124,5 +132,7 @@ KINDS: Mapping[str, ObjectKind] = {
     ),
     "ResourceQuota": ObjectKind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", features=_BUFFERS),
 }
+OF_DEVICES = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+"""The kinds that decisions read only where claims for devices count."""
 RELATED: Mapping[str, ObjectKind] = {name: kind for name, kind in KINDS.items() if name not in ("Node", "Pod")}
 """The kinds whose objects decisions look up."""

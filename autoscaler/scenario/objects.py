@@ -108,6 +108,8 @@ def unreadable_values(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 def _bad_amounts(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, str]]:
     for resource, text in amounts.items():
+        if isinstance(text, Mapping):  # the capacity of a device, which its own type has read
+            continue
         try:
             quantity.amount(resource, str(text))
         except ValueError as error:

@@ -1,38 +1,138 @@
 """Claims for devices (dynamic resource allocation).
 
-A claim that is allocated keeps its pods to the nodes from which its devices can be used. Which devices could serve a
-claim that is not is left to the scheduler: such a pod fits nowhere, so no node is bought for it, and none is removed
-that would make it move. That goes for every claim made from a template too: it ends with its pod, and the next pod
-gets another. Source of the wording and the rules: the scheduler's DynamicResources plug-in.
+A claim that is allocated keeps its pods to the nodes from which its devices can be used. A claim that is not is
+allocated as the scheduler would. A new node has the devices of its template. Pods that use a claim together go where
+the first of them got the devices; a claim whose last user has left is allocated again. Source of the wording and the
+rules: the scheduler's DynamicResources plug-in.
 """
 
-from collections.abc import Iterator, Mapping
+import numpy as np
 
-from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
-from autoscaler.scheduling.node_requirements import NodeRequirement, Nowhere, Within
+from autoscaler.scheduling.bounds import UNBOUNDED, Bound
+from autoscaler.scheduling.device_allocation import NoAllocation, allocate
+from autoscaler.scheduling.device_claims import refusal
+from autoscaler.scheduling.device_ledger import DeviceLedger
+from autoscaler.scheduling.device_stock import DeviceId
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.overlay import Trial
 
 MAX_CONSUMERS = 256
 """How many pods may share a claim."""
 
 
-def device_demands(cls: PodClass, claims: Mapping[str, ResourceClaim]) -> Iterator[NodeRequirement]:
-    """Yield where the claims of a pod let it go; `claims` are all there are, by key."""
-    undecided = []
-    for ref in cls.resource_claims:
-        name = ref.resource_claim_name
-        claim = None if name is None else claims.get(f"{cls.namespace}/{name}")
-        if claim is None or claim.status.allocation is None:
-            undecided.append(ref.name)
-        elif claim.metadata.deletion_timestamp is not None:
-            yield Nowhere(Rejection(NoFit.DEVICES, "cannot allocate all claims", f"claim {name} is being deleted"))
-        elif len(claim.status.reserved_for) >= MAX_CONSUMERS:
-            yield Nowhere(Rejection(NoFit.DEVICES, "cannot allocate all claims", f"claim {name} has all its users"))
-        elif claim.status.allocation.node_selector is not None:
-            detail = f"the devices of claim {name} cannot be used from there"
-            rejection = Rejection(NoFit.DEVICES, "resourceclaim not available on the node", detail)
-            yield Within(claim.status.allocation.node_selector, rejection)
-    if undecided:
-        detail = f"claims {', '.join(undecided)}: the allocation of devices is not simulated"
-        yield Nowhere(Rejection(NoFit.DEVICES, "cannot allocate all claims", detail))
+class DeviceGuard:
+    """Keeps a class off nodes where its claims cannot be met."""
+
+    def __init__(self, cls: PodClass, trial: Trial, ledger: DeviceLedger) -> None:
+        self._cls = cls
+        self._trial = trial
+        self._ledger = ledger
+        self._claims = ledger.claims(cls)
+        self._version = ledger.version
+        self._mask: Mask | None = None
+        self._read = 0
+        """Entries of `ledger.changed` that the mask has taken in."""
+        self._found: dict[tuple[int, frozenset[DeviceId]], NoAllocation | None] = {}
+        self._room: dict[tuple[int, frozenset[DeviceId]], int] = {}
+
+    def mask(self, window: slice) -> Mask:
+        """Return the nodes of the window that pass."""
+        if self._claims.trouble is not None:
+            return np.zeros(window.stop - window.start, dtype=np.bool_)
+        base = self._trial.base
+        known = self._of_view()[window.start : min(window.stop, base)]
+        if window.stop <= base:
+            return known.copy()
+        added = [self._passes(position) for position in range(max(window.start, base), window.stop)]
+        return np.concatenate([known, np.array(added, dtype=np.bool_)])
+
+    def _of_view(self) -> Mask:
+        """Return the nodes of the view that pass; only those whose devices have changed are looked at again."""
+        self._follow()
+        base = self._trial.base
+        if self._mask is None:
+            self._mask = np.array([self._passes(position) for position in range(base)], dtype=np.bool_)
+        else:
+            for position in self._ledger.changed[self._read :]:
+                if 0 <= position < base:
+                    self._mask[position] = self._passes(position)
+        self._read = len(self._ledger.changed)
+        return self._mask
+
+    def _follow(self) -> None:
+        """Forget what is known where something has changed that concerns several nodes."""
+        if self._version != self._ledger.version and (self._claims.named or self._ledger.has_shared_pools):
+            self._version = self._ledger.version
+            self._mask = None
+            self._found.clear()
+            self._room.clear()
+
+    def _passes(self, position: int) -> bool:
+        elsewhere = any(self._elsewhere(key, position) is not None for key in self._claims.named)
+        return not elsewhere and self._lack(position) is None
+
+    def why(self, position: int) -> Rejection | None:
+        """Return why a node does not pass."""
+        if self._claims.trouble is not None:
+            return self._claims.trouble
+        for key in self._claims.named:
+            if (rejection := self._elsewhere(key, position)) is not None:
+                return rejection
+        lack = self._lack(position)
+        return None if lack is None else refusal(lack.detail)
+
+    def _elsewhere(self, key: str, position: int) -> Rejection | None:
+        """Return why a node cannot use what a named claim has got."""
+        claim, name = self._ledger.shared_claims[key], key.partition("/")[2]
+        if claim.users >= MAX_CONSUMERS:
+            return refusal(f"claim {name} has all its users")
+        if claim.devices is None or self._ledger.may_use(claim, position):
+            return None
+        detail = f"the devices of claim {name} cannot be used from there"
+        return Rejection(NoFit.DEVICES, "resourceclaim not available on the node", detail)
+
+    def _lack(self, position: int) -> NoAllocation | None:
+        if not self._claims.owned and not self._ledger.lacking(self._cls):
+            return None
+        self._follow()
+        key = (id(self._ledger.stock(position)), self._ledger.taken(position))
+        if key not in self._found:
+            found = self._ledger.find(self._cls, position)
+            self._found[key] = found if isinstance(found, NoAllocation) else None
+        return self._found[key]
+
+    def affects_other_nodes(self, cls: PodClass) -> bool:
+        """Whether pods of the class share a claim with these, or devices of several nodes; see `placement.Guard`."""
+        if not cls.resource_claims:
+            return False
+        shared = not set(self._claims.named).isdisjoint(self._ledger.claims(cls).named)
+        return shared or self._ledger.has_shared_pools
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come, where each takes devices of its own node only, or none."""
+        ledger, claims = self._ledger, self._claims
+        if ledger.lacking(self._cls) or (claims.owned and ledger.has_shared_pools):
+            return None
+        room = [self._copies(position) for position in range(window.start, window.stop)]
+        users = (ledger.shared_claims[key].users for key in claims.named)
+        total = min((MAX_CONSUMERS - count for count in users), default=UNBOUNDED)
+        return Bound(np.array(room, dtype=np.int64), self._copies(fresh), max(0, total))
+
+    def _copies(self, position: int) -> int:
+        """Return how many pods find devices on a node, one after the other."""
+        if self.why(position) is not None:
+            return 0
+        stock, taken = self._ledger.stock(position), self._ledger.taken(position)
+        key = (id(stock), taken)
+        if key not in self._room:
+            count = 0
+            while not isinstance(found := allocate(stock, taken, self._claims.owned), NoAllocation):
+                more = taken.union(*(got.taken for got in found))
+                if more == taken:
+                    count = UNBOUNDED
+                    break
+                taken, count = more, count + 1
+            self._room[key] = count
+        return self._room[key]

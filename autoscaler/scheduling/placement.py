@@ -20,9 +20,9 @@ from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, affinity_peers
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.constraint_cost import WorkGuard, WorkLimit
-from autoscaler.scheduling.devices import device_demands
+from autoscaler.scheduling.device_ledger import DeviceLedger
+from autoscaler.scheduling.devices import DeviceGuard
 from autoscaler.scheduling.domains import DomainTallies
-from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.term_index import TermIndex
@@ -92,6 +92,7 @@ class Placer:
         self._work = WorkLimit(tallies, profile.most_work)
         self._others = AntiAffinityOfOthers(tallies, self._work.keeps_too_much_away)
         self._attachments: Attachments | None = None
+        self._ledger: DeviceLedger | None = None
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 
     @property
@@ -194,7 +195,7 @@ class Placer:
         if has_volumes(cls):
             yield from volume_guards(cls, self._others.tallies, profile, self._attached)
         if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
-            yield ReachGuard(trial, list(device_demands(cls, trial.view.related.resource_claims)))
+            yield DeviceGuard(cls, trial, self._devices())
         if profile.asks(NoFit.SPREAD):
             yield from spread_guards(cls, self._others.tallies, profile.default_spread_of(cls))
         if profile.asks(NoFit.POD_AFFINITY):
@@ -204,6 +205,11 @@ class Placer:
         if self._attachments is None:
             self._attachments = Attachments(self.trial)
         return self._attachments
+
+    def _devices(self) -> DeviceLedger:
+        if self._ledger is None:
+            self._ledger = DeviceLedger(self.trial)
+        return self._ledger
 
     def passing(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window that pass every filter and may be searched."""

@@ -1,6 +1,6 @@
-"""Pools of devices that belong to one node."""
+"""Pools of devices: those of one node, and those that several nodes reach."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -34,20 +34,28 @@ class DevicePool(msgspec.Struct, frozen=True):
 
 def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[DevicePool, ...]]:
     """Return the pools of each node by node name, in the order of the slices; nodes without pools are absent."""
-    by_node: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
-    for resource_slice in slices.values():
+    pools = _pools(one for one in slices.values() if one.spec.node_name)
+    by_node: dict[str, list[DevicePool]] = {}
+    for pool in pools:
+        by_node.setdefault(pool.slices[0].spec.node_name, []).append(pool)
+    return {node: tuple(own) for node, own in by_node.items()}
+
+
+def shared_pools(slices: Mapping[str, ResourceSlice]) -> tuple[DevicePool, ...]:
+    """Return the pools that do not belong to one node, in the order of the slices."""
+    return tuple(_pools(one for one in slices.values() if not one.spec.node_name))
+
+
+def _pools(slices: Iterable[ResourceSlice]) -> list[DevicePool]:
+    pools: dict[tuple[str, str, str], list[ResourceSlice]] = {}
+    for resource_slice in slices:
         spec = resource_slice.spec
-        if not spec.node_name:
-            continue
-        same = by_node.setdefault(spec.node_name, {}).setdefault((spec.driver, spec.pool.name), [])
+        same = pools.setdefault((spec.node_name, spec.driver, spec.pool.name), [])
         if same and same[0].spec.pool.generation < spec.pool.generation:
             same.clear()
         if not same or same[0].spec.pool.generation == spec.pool.generation:
             same.append(resource_slice)
-    return {
-        node: tuple(DevicePool(driver, name, tuple(same)) for (driver, name), same in pools.items())
-        for node, pools in by_node.items()
-    }
+    return [DevicePool(driver, name, tuple(same)) for (_, driver, name), same in pools.items()]
 
 
 def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:

@@ -14,6 +14,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TemplateOptions
 from autoscaler.objects.node import DELETION_CANDIDATE, HOSTNAME, TO_BE_DELETED, Node, NodeCondition
 from autoscaler.objects.pod import Pod
+from autoscaler.snapshot.devices import DevicePool
 
 TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
 STARTUP_PREFIXES = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
@@ -46,6 +47,8 @@ class Template(msgspec.Struct, frozen=True):
 
     node: Node
     pods: tuple[Pod, ...] = ()
+    pools: tuple[DevicePool, ...] = ()
+    """The devices that it brings along."""
     zones: "Zones | None" = None
     """The zones of the group's new nodes; None if all are in the zone of `node`."""
     attach_limits: Mapping[str, int] = {}

@@ -31,7 +31,10 @@ NEVER_ASKED_FOR: Mapping[Permission, str] = {
     **{("apps", kind, "get"): READ_BY_LIST for kind in ("daemonsets", "replicasets", "statefulsets")},
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("csidrivers", "csinodes", "csistoragecapacities")},
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("storageclasses", "volumeattachments")},
-    **{("resource.k8s.io", kind, "get"): READ_BY_LIST for kind in ("resourceclaims", "resourceslices")},
+    **{
+        ("resource.k8s.io", kind, "get"): READ_BY_LIST
+        for kind in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+    },
     **{
         (group, "podgroups", "get"): READ_BY_LIST
         for group in ("scheduling.k8s.io", "scheduling.volcano.sh", "scheduling.x-k8s.io")

@@ -281,7 +281,7 @@ class Dice:
     def device_claim(self, namespace: str, name: str, nodes: Sequence[Node]) -> ResourceClaim:
         """Return a claim that may be used on one node, on nodes with a label, on any, or is not allocated."""
         local = self.random.choice(nodes).name if nodes and self.maybe(0.4) else None
-        form = claim_form(name, "dev-0", namespace=namespace, node=local, allocated=self.maybe(0.85))
+        form = claim_form(name, f"{namespace}-{name}", namespace=namespace, node=local, allocated=self.maybe(0.85))
         if local is None and form["status"] and self.maybe(0.5):
             form["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [self.node_term()]}
         return plain_decoder(ResourceClaim).one(form)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from autoscaler.objects.devices import Allocation
 from autoscaler.objects.meta import LabelSelector, ObjectMeta, Requirement
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import PodClass
@@ -19,6 +20,10 @@ from autoscaler.snapshot.template import Template
 from tests.properties.slow_volumes import volume_objections
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
+
+
+def named_claims(cls: PodClass) -> list[str]:
+    return [f"{cls.namespace}/{ref.resource_claim_name}" for ref in cls.resource_claims]
 
 
 class Placed(NamedTuple):
@@ -38,15 +43,29 @@ class SlowCluster:
         self.related = related
         self.namespaces = {name: one.metadata.labels for name, one in related.namespaces.items()}
         self.cursor = 0
+        self.claims_in_use: dict[str, set[int]] = {}
+        """Claims for devices that pods used in the beginning, and where."""
+        for pod in self.placed:
+            for key in named_claims(pod.cls):
+                self.claims_in_use.setdefault(key, set()).add(pod.at)
+        self.released: set[str] = set()
+        """Those that their last user has left; they come back with a pod on a node that may use their devices."""
 
     def copy(self) -> "SlowCluster":
-        return SlowCluster(self.nodes, self.placed, self.related)
+        made = SlowCluster(self.nodes, self.placed, self.related)
+        made.claims_in_use, made.released = self.claims_in_use, set(self.released)
+        return made
 
     def place(self, cls: PodClass, at: int, *, terminating: bool = False) -> None:
+        for key in named_claims(cls):
+            if key in self.released and (at in self.claims_in_use[key] or self._may_use(key, at)):
+                self.released.remove(key)
         self.placed.append(Placed(cls, at, terminating))
 
     def lift(self, cls: PodClass, at: int, *, terminating: bool = False) -> None:
         self.placed.remove(Placed(cls, at, terminating))
+        used = {key for pod in self.placed for key in named_claims(pod.cls)}
+        self.released |= self.claims_in_use.keys() & set(named_claims(cls)) - used
 
     def add(self, node: Node, template: Template) -> int:
         """Add a node made from a template, as if its CSINode were there already."""
@@ -56,7 +75,8 @@ class SlowCluster:
         csi_nodes = {**self.related.csi_nodes, node.name: csi_node}
         self.related = msgspec.structs.replace(self.related, csi_nodes=csi_nodes)
         self.nodes.append(node)
-        self.placed.extend(Placed(cls, len(self.nodes) - 1) for cls in pods)
+        for cls in pods:
+            self.place(cls, len(self.nodes) - 1)
         return len(self.nodes) - 1
 
     def remove(self, at: int) -> None:
@@ -143,14 +163,25 @@ class SlowCluster:
         yield from volume_objections(cls, self.node(at), here, everywhere, self.related, one_term_holds)
 
     def _devices(self, cls: PodClass, at: int) -> Iterator[str]:
-        named = [f"{cls.namespace}/{ref.resource_claim_name}" for ref in cls.resource_claims]
-        claims = [self.related.resource_claims.get(key) for key in named]
-        allocations = [None if claim is None else claim.status.allocation for claim in claims]
-        selectors = [None if allocation is None else allocation.node_selector for allocation in allocations]
-        if any(selector is not None and not one_term_holds(selector, self.node(at)) for selector in selectors):
-            yield "resourceclaim not available on the node"
-        elif None in allocations:
+        """There are no devices here: what is not allocated, or was until its last user left, never will be."""
+        claims = {key: self.related.resource_claims.get(key) for key in named_claims(cls)}
+        if None in claims.values():
             yield "cannot allocate all claims"
+            return
+        kept = [key for key in claims if self._allocation(key) is not None and key not in self.released]
+        if not all(self._may_use(key, at) for key in kept):
+            yield "resourceclaim not available on the node"
+        elif len(kept) < len(claims):
+            yield "cannot allocate all claims"
+
+    def _allocation(self, key: str) -> Allocation | None:
+        claim = self.related.resource_claims.get(key)
+        return None if claim is None else claim.status.allocation
+
+    def _may_use(self, key: str, at: int) -> bool:
+        allocation = self._allocation(key)
+        selector = None if allocation is None else allocation.node_selector
+        return selector is None or one_term_holds(selector, self.node(at))
 
     def _spread(self, cls: PodClass, at: int) -> Iterator[str]:
         for constraint in cls.spread:

@@ -10,11 +10,12 @@ import pytest
 from autoscaler.config.tree import Config
 from autoscaler.objects.devices import ResourceSlice
 from autoscaler.reasons import UnremovableReason
+from autoscaler.recording.anonymizer import anonymize
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 from tests.builders import a_node
-from tests.devices import NICS, a_slice, claim_form, slice_form
+from tests.devices import GPUS, NICS, a_request, a_slice, claim_form, claim_template_form, slice_form
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 Json = dict[str, Any]
@@ -98,13 +99,13 @@ def test_idle_devices_let_a_node_go_however_busy_its_cpu_is() -> None:
 
 
 def test_a_node_goes_whose_pod_takes_its_devices_along() -> None:
-    """The devices are not the node's: the claim stays what it is, and the other node reaches them as well."""
+    """The devices are not the node's: the other node reaches them as well."""
     claim = claim_form("gpu", "dev-0", pool="rack", driver=NICS, node=None, users=["train"])
     fabric = slice_form(None, pool="rack", driver=NICS, devices=2)
     pods = [a_trainer(**BY_NAME), a_blocker("gpu-1")]
     assert gone(played(pods, [claim], resourceSlices=[fabric])) == ["gpu-0"]
     bound = claim_form("gpu", "dev-0", pool="rack", driver=NICS, node="gpu-0", users=["train"])
-    assert gone(played(pods, [bound], resourceSlices=[fabric])) == []
+    assert gone(played(pods, [bound], resourceSlices=[fabric])) == ["gpu-0"], "freed with its pod, and allocated again"
 
 
 def test_a_node_stays_whose_driver_has_not_told_all_of_its_devices() -> None:
@@ -119,6 +120,74 @@ def test_claims_and_devices_do_not_count_as_in_1_31() -> None:
     pods = [a_trainer(**FROM_TEMPLATE), a_blocker("gpu-1")]
     assert gone(played(pods, busy)) == []
     assert gone(played(pods, busy, options={"compatibility": "1.31"})) == ["gpu-0"]
+
+
+def a_seeker(name: str, **spec: Any) -> Json:
+    """Return a pending pod, which wants a GPU from a template unless `spec` says otherwise."""
+    return {"metadata": {"name": name}, "spec": {"containers": [{}], **(spec or FROM_TEMPLATE)}}
+
+
+def bought(answer: PlanAnswer) -> dict[str, int]:
+    return {one.group: one.increase for one in answer.runs[0].scale_ups}
+
+
+ONE_GPU: Json = {"resourceClaimTemplates": [claim_template_form("one")]}
+
+
+@pytest.mark.parametrize(
+    ("seekers", "expected"),
+    [
+        pytest.param(8, {}, id="there are as many devices as pods"),
+        pytest.param(9, {"gpu": 1}, id="one too few"),
+        pytest.param(12, {"gpu": 1}, id="a new node has four"),
+        pytest.param(13, {"gpu": 2}, id="and not five"),
+        pytest.param(99, {"gpu": 3}, id="as many nodes as the group may have"),
+    ],
+)
+def test_nodes_are_bought_for_pods_that_find_no_device(seekers: int, expected: dict[str, int]) -> None:
+    answer = played([a_seeker(f"p{number}") for number in range(seekers)], [], **ONE_GPU)
+    assert bought(answer) == expected
+    assert answer.runs[1].scale_ups == [], "what is on its way is counted"
+
+
+def test_a_claim_that_pods_share_is_counted_once() -> None:
+    busy = [made_for(f"busy-{node}", *(f"dev-{at}" for at in range(4)), node=f"gpu-{node}") for node in range(2)]
+    running = [a_trainer(f"busy-{node}", f"gpu-{node}", **FROM_TEMPLATE) for node in range(2)]
+    pods = [*running, *(a_seeker(f"p{number}", **BY_NAME) for number in range(6))]
+    answer = played(pods, [*busy, claim_form("gpu", allocated=False)], **ONE_GPU)
+    assert bought(answer) == {"gpu": 1}
+    assert len(answer.runs[0].pods_triggered_scale_up) == 6
+
+
+def test_only_a_driver_has_a_class_of_its_own_where_the_file_lists_none() -> None:
+    fields: Json = {"resourceClaimTemplates": [claim_template_form("one", a_request(device_class="fast"))]}
+    pods = [a_seeker(f"p{number}") for number in range(9)]
+    answer = played(pods, [], **fields)
+    assert bought(answer) == {}
+    (stuck,) = answer.runs[0].reasons.unschedulable
+    assert stuck.rejected["gpu"][0].detail == "claim gpu: there is no DeviceClass fast"
+    selector = {"cel": {"expression": f"device.driver == '{GPUS}'"}}
+    fast = {"metadata": {"name": "fast"}, "spec": {"selectors": [selector]}}
+    assert bought(played(pods, [], **fields, deviceClasses=[fast])) == {"gpu": 1}
+
+
+def test_a_file_with_devices_decides_the_same_when_its_names_are_hidden() -> None:
+    """The class has the name of the driver, and the attribute that of a pod: neither may be renamed."""
+    selector = {"cel": {"expression": f"device.driver == '{GPUS}' && device.attributes['{GPUS}'].model == 'gpu-0'"}}
+    device = {"name": "model", "attributes": {"model": {"string": "gpu-0"}}, "capacity": {"memory": {"value": "9Gi"}}}
+    document = {
+        "now": "2026-01-05T12:00:00Z",
+        "nodeGroups": [{"id": "gpu", "minSize": 0, "maxSize": 5, "targetSize": 1, "template": None}],
+        "nodes": [{"metadata": {"name": "gpu-0"}, "status": {"capacity": RESOURCES}}],
+        "nodeToGroup": {"gpu-0": "gpu"},
+        "resourceSlices": [slice_form("gpu-0", devices=[device])],
+        "deviceClasses": [{"metadata": {"name": GPUS}, "spec": {"selectors": [selector]}}],
+        **ONE_GPU,
+        "pods": [a_seeker("model"), a_seeker("p")],
+    }
+    body = json.dumps(document).encode()
+    for one in (body, anonymize(body, b"key")):
+        assert [scale_up.increase for scale_up in play(decode(one, "case.json")).runs[0].scale_ups] == [1]
 
 
 class DeviceWorld(LoopWorld):

@@ -562,7 +562,7 @@ PODS = [
         pending(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])),
         NoFit.DEVICES,
         "pod default/web-0",
-        cause="fits no new node: claims gpu: the allocation of devices is not simulated",
+        cause="fits no new node: there is no claim gpu",
         advice="Remove the resource claims so that group g takes it.",
     ),
     Situation(

@@ -21,7 +21,7 @@ from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
-from tests.devices import claim_form, slice_form
+from tests.devices import claim_form, claim_template_form, slice_form
 from tests.unit.capacity import request_definition
 
 PATIENCE_S = 30.0
@@ -298,10 +298,14 @@ class TestDevices:
         storage = following.server.storage
         storage.create("resourceslices", slice_form("n1"))
         storage.create("resourceclaims", claim_form("gpu", "dev-0"))
+        storage.create("resourceclaimtemplates", claim_template_form("one"))
+        storage.create("deviceclasses", {"metadata": {"name": "gpu.example.com"}})
         following.synced()
         related = following.view().related
         assert [resource_slice.spec.node_name for resource_slice in related.resource_slices.values()] == ["n1"]
         assert list(related.resource_claims) == ["default/gpu"]
+        assert list(related.resource_claim_templates) == ["default/one"]
+        assert list(related.device_classes) == ["gpu.example.com"]
         storage.delete("resourceclaims", "gpu", namespace="default")
         following.until(lambda view: not view.related.resource_claims)
 
@@ -311,7 +315,7 @@ class TestDevices:
     ) -> None:
         rows = [
             msgspec.structs.replace(server.storage.registry.resolve(plural), version=version)
-            for plural in ("resourceslices", "resourceclaims")
+            for plural in ("resourceslices", "resourceclaims", "resourceclaimtemplates", "deviceclasses")
         ]
         server.storage.registry.add(rows)
         server.storage.create("resourceslices", slice_form("n1"))

@@ -10,7 +10,17 @@ from autoscaler.reasons import UnremovableReason
 from autoscaler.scaledown.devices import DeviceUse, device_uses, pool_share
 from autoscaler.snapshot.devices import pools_by_node
 from tests.builders import a_node, a_pod
-from tests.devices import GPUS, NICS, a_claim, a_part, a_slice, claiming, with_devices
+from tests.devices import (
+    GPUS,
+    NICS,
+    a_claim,
+    a_claim_template,
+    a_part,
+    a_slice,
+    claiming,
+    from_template,
+    with_devices,
+)
 from tests.unit.scaledown.pieces import Cluster, reasons
 
 CARDS = {"card-0": {"memory": "80Gi", "engines": 8}, "card-1": {"memory": "80Gi", "engines": 8}}
@@ -52,6 +62,7 @@ def test_an_empty_counter_is_never_scarce() -> None:
 
 NODE = a_node("n", cpu="4")
 POD = a_pod("train", cpu="100m", node="n", spec=claiming("gpu"))
+FROM_TEMPLATE = a_pod("train", cpu="100m", node="n", spec=from_template("t"))
 USER = a_pod("user", node="n")
 
 
@@ -162,15 +173,47 @@ def test_a_node_whose_driver_is_still_at_work_stays() -> None:
     assert update.kept["n"].detail == "pool gpu.nvidia.com/n has 1 of its 2 ResourceSlices"
 
 
-def test_an_idle_node_stays_whose_pod_has_devices_that_nobody_can_promise_elsewhere() -> None:
+@pytest.mark.parametrize(
+    ("pod", "owner", "devices", "moves"),
+    [
+        pytest.param(POD, None, 1, True, id="its claim is free again once it has gone"),
+        pytest.param(POD, None, 0, False, id="no devices elsewhere"),
+        pytest.param(FROM_TEMPLATE, "train", 1, True, id="the next pod gets a claim of its own"),
+        pytest.param(FROM_TEMPLATE, "train", 0, False, id="no devices elsewhere for the next pod"),
+    ],
+)
+def test_a_pod_moves_only_where_its_claims_are_allocated_again(
+    pod: Pod, owner: str | None, devices: int, moves: bool
+) -> None:
     other = a_node("other", cpu="8")
-    slices = [a_slice("n", devices=4), a_slice("other", devices=4)]
-    owners = {"n": "g"}
-    made_for_it = a_pod("train", node="n", spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}]})
-    for pod in (POD, made_for_it):
-        claims = [a_claim("gpu", "dev-0", users=["train"])]
-        update = Cluster([NODE, other], [pod], of_node=owners, related=with_devices(slices, claims)).look()
-        assert reasons(update) == {"n": UnremovableReason.NO_PLACE, "other": UnremovableReason.NOT_AUTOSCALED}
+    slices = [a_slice("n", devices=4), *([a_slice("other", devices=devices)] if devices else [])]
+    meta = {"ownerReferences": [{"kind": "Pod", "name": owner}]} if owner else None
+    claims = [a_claim("gpu", "dev-0", users=["train"], meta=meta)]
+    related = with_devices(slices, claims, [a_claim_template("t")])
+    update = Cluster([NODE, other], [pod], of_node={"n": "g"}, related=related).look()
+    stays = {} if moves else {"n": UnremovableReason.NO_PLACE}
+    assert reasons(update) == {**stays, "other": UnremovableReason.NOT_AUTOSCALED}
+
+
+def test_a_pod_does_not_move_where_another_has_the_devices() -> None:
+    other = a_node("other", cpu="8")
+    slices = [a_slice("n", devices=4), a_slice("other", devices=1)]
+    mine = a_claim("mine", "dev-0", users=["train"], meta={"ownerReferences": [{"kind": "Pod", "name": "train"}]})
+    theirs = a_claim("theirs", "dev-0", pool="other", node="other", users=["someone"])
+    related = with_devices(slices, [mine, theirs], [a_claim_template("t")])
+    update = Cluster([NODE, other], [FROM_TEMPLATE], of_node={"n": "g"}, related=related).look()
+    assert reasons(update) == {"n": UnremovableReason.NO_PLACE, "other": UnremovableReason.NOT_AUTOSCALED}
+
+
+@pytest.mark.parametrize(("cpu", "moves"), [("8", True), ("1", False)])
+def test_pods_with_a_shared_claim_stay_together(cpu: str, *, moves: bool) -> None:
+    """The first that moves takes the claim along; the other has to follow, and cannot where only one finds room."""
+    others = [a_node(name, cpu=cpu) for name in ("x", "y")]
+    pods = [a_pod(name, cpu="600m", node="n", spec=claiming("gpu")) for name in ("a", "b")]
+    slices = [a_slice(name, devices=4) for name in ("n", "x", "y")]
+    related = with_devices(slices, [a_claim("gpu", "dev-0", users=["a", "b"])])
+    update = Cluster([NODE, *others], pods, of_node={"n": "g"}, related=related).look()
+    assert ("n" in reasons(update)) is not moves
 
 
 def test_a_pod_moves_with_devices_that_are_reached_from_the_other_node_too() -> None:

@@ -9,7 +9,7 @@ import yaml
 from autoscaler.errors import ConfigError
 from autoscaler.objects.devices import DEVICE_VERSIONS
 from autoscaler.scenario.dump import Dump, DumpText, read_dump
-from tests.devices import claim_form, slice_form
+from tests.devices import claim_form, claim_template_form, slice_form
 
 NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "namespace": "shop"}}
@@ -186,7 +186,11 @@ def test_devices_and_claims_on_them_are_read_in_every_version(version: str) -> N
     about = {"apiVersion": f"resource.k8s.io/{version}"}
     offered = {**about, "kind": "ResourceSlice", **slice_form("n1")}
     claimed = {**about, "kind": "ResourceClaim", **claim_form("gpu", "dev-0", namespace="jobs")}
-    dump = read(a_list(offered, claimed))
+    template = {**about, "kind": "ResourceClaimTemplate", **claim_template_form("one", namespace="jobs")}
+    device_class = {**about, "kind": "DeviceClass", "metadata": {"name": "gpu"}}
+    dump = read(a_list(offered, claimed, template, device_class))
     assert [one.spec.node_name for one in dump.named("ResourceSlice")] == ["n1"]
     assert [one.key for one in dump.named("ResourceClaim")] == ["jobs/gpu"]
+    assert [one.key for one in dump.named("ResourceClaimTemplate")] == ["jobs/one"]
+    assert [one.key for one in dump.named("DeviceClass")] == ["gpu"]
     assert dump.unused == {}

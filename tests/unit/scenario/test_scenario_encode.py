@@ -15,7 +15,7 @@ from autoscaler.scenario.scenario import Answered, Scenario
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, NodeTemplate, State, TaintSpec
-from tests.devices import a_part, claim_form, slice_form
+from tests.devices import a_part, a_request, claim_form, claim_template_form, slice_form
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 AT_S = 1767614401.25
@@ -98,6 +98,8 @@ EVERYTHING: dict[str, Any] = {
         slice_form("n1", devices=[a_part("half", "card", memory="4Gi")], counters={"card": {"memory": 9}})
     ],
     "resourceClaims": [claim_form("gpu", "half", users=["a"])],
+    "resourceClaimTemplates": [claim_template_form("one", a_request("r", "device.driver == 'x'"))],
+    "deviceClasses": [{"metadata": {"name": "gpu.nvidia.com"}}],
 }
 ANY = PodClass()
 GROUPS = Groups(

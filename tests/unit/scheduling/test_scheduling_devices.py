@@ -20,7 +20,7 @@ NODES = (a_node("a"), a_node("b"))
 POD = a_pod(spec={"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]})
 
 
-def test_a_pod_with_claims_fits_nowhere_not_on_a_new_node_either() -> None:
+def test_a_pod_whose_template_of_claims_is_not_there_fits_nowhere() -> None:
     assert verdicts(POD, NODES) == [NoFit.DEVICES] * 2
     trial = Trial(view_of(NODES, []))
     placer = Placer(trial)
@@ -32,7 +32,7 @@ def test_a_pod_with_claims_fits_nowhere_not_on_a_new_node_either() -> None:
     (why,) = placer.why(POD.cls, new.start)
     assert (why.message, why.detail) == (
         "cannot allocate all claims",
-        "claims gpu: the allocation of devices is not simulated",
+        "claim gpu: there is no ResourceClaimTemplate one-gpu",
     )
 
 

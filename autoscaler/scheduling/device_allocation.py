@@ -1,0 +1,303 @@
+"""Chooses devices for the claims of one pod on one node.
+
+Source: the allocator of the scheduler's DynamicResources plug-in. Like that one it takes the first solution in the
+order of claims, requests and devices. It tries no two devices between which nothing can tell, and gives up after
+`MOST_STEPS`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+import msgspec
+
+from autoscaler.objects.devices import DeviceClaimSpec, DeviceClass, DeviceConstraint, DeviceSelector, DeviceToleration
+from autoscaler.scheduling.device_stock import Consumption, CounterId, DeviceId, OfferedDevice, Stock
+
+MOST_STEPS = 20_000
+_MOST_DEVICES = 32
+"""Devices that one claim may have."""
+
+
+class DeviceChoice(msgspec.Struct, frozen=True):
+    """Something that would satisfy a request."""
+
+    name: str
+    """`request`, or `request/alternative`."""
+    device_class: str
+    selectors: Sequence[DeviceSelector]
+    """Of the class and of the request."""
+    count: int
+    """0: all that match."""
+    admin: bool
+    """Whether the devices are used beside others, and not taken."""
+    tolerations: Sequence[DeviceToleration]
+
+    def tolerates(self, offer: OfferedDevice) -> bool:
+        """Whether the taints of the device do not matter."""
+        return all(any(one.tolerates(taint) for one in self.tolerations) for taint in offer.taints)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What one claim asks for."""
+
+    claim: str
+    requests: Sequence[Sequence[DeviceChoice]]
+    """The choices of each request, the best first."""
+    constraints: Sequence[DeviceConstraint]
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """Devices that one claim takes; those for administrative access are left out."""
+
+    taken: frozenset[DeviceId]
+    seen: frozenset[DeviceId]
+    """All of them, with those for administrative access."""
+
+
+class NoAllocation(msgspec.Struct, frozen=True):
+    """Why there is no solution."""
+
+    detail: str
+
+
+def wanted_of(claim: str, spec: DeviceClaimSpec, classes: Mapping[str, DeviceClass]) -> Wanted | NoAllocation:
+    """Return what a claim asks for, or what is wrong with it."""
+    requests = list[list[DeviceChoice]]()
+    for request in spec.devices.requests:
+        choices = list[DeviceChoice]()
+        for name, body in request.alternatives:
+            device_class = classes.get(body.device_class_name)
+            if device_class is None:
+                return NoAllocation(f"claim {claim}: there is no DeviceClass {body.device_class_name}")
+            if body.allocation_mode not in ("ExactCount", "All", ""):
+                return NoAllocation(
+                    f"claim {claim}: allocationMode {body.allocation_mode} of request {name} is not known here"
+                )
+            choices.append(
+                DeviceChoice(
+                    name=name,
+                    device_class=body.device_class_name,
+                    selectors=[*device_class.spec.selectors, *body.selectors],
+                    count=0 if body.allocation_mode == "All" else max(1, body.count),
+                    admin=bool(body.admin_access),
+                    tolerations=body.tolerations,
+                )
+            )
+        requests.append(choices)
+    for constraint in spec.devices.constraints:
+        if constraint.match_attribute is None and constraint.distinct_attribute is None:
+            return NoAllocation(f"claim {claim}: one of its constraints is not known here")
+    return Wanted(claim, requests, spec.devices.constraints)
+
+
+def allocate(stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> Sequence[Chosen] | NoAllocation:
+    """Return the devices of each claim, or why there are none; `taken` are devices of other claims."""
+    search = _Allocator(stock, taken, claims)
+    try:
+        if search.solved():
+            return search.chosen()
+    except _Stopped as stopped:
+        return NoAllocation(str(stopped))
+    return search.lack()
+
+
+class _Stopped(Exception):
+    """Nothing can be allocated; the text says why."""
+
+
+class _Allocator:
+    """One search; devices are known by their number in the stock."""
+
+    def __init__(self, stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> None:
+        self._stock = stock
+        self._claims = claims
+        self._taken = frozenset(stock.ids[one] for one in taken if one in stock.ids)
+        self._picked: list[list[tuple[int, DeviceChoice]]] = [[] for _ in claims]
+        self._used: Counter[CounterId] = Counter()
+        """What is consumed of each counter."""
+        if stock.consumes:
+            for one in taken:
+                self._consume(stock.consumes.get(one, ()), 1)
+        self._candidates = {id(choice): self._matching(choice) for choice in self._choices()}
+        self._likeness = self._likenesses()
+        self._steps = 0
+
+    def _choices(self) -> Iterator[DeviceChoice]:
+        return (choice for claim in self._claims for request in claim.requests for choice in request)
+
+    def _matching(self, choice: DeviceChoice) -> Sequence[tuple[int, str]]:
+        """Return the devices that match, and those of which that cannot be told, with the reason."""
+        verdicts = enumerate(self._stock.verdicts(choice.selectors))
+        return [(number, "" if verdict is True else str(verdict)) for number, verdict in verdicts if verdict]
+
+    def _likenesses(self) -> Sequence[int]:
+        """Return a number for each device; nothing tells apart those that have the same one."""
+        names = [one.match_attribute or one.distinct_attribute or "" for c in self._claims for one in c.constraints]
+        matched: list[list[int]] = [[] for _ in self._stock.offers]
+        for position, choice in enumerate(self._choices()):
+            for number, wrong in self._candidates[id(choice)]:
+                tolerated = choice.tolerates(self._stock.offers[number])
+                matched[number].append(position * 4 + 2 * bool(wrong) + tolerated)
+        codes: dict[object, int] = {}
+        likeness = []
+        for number, offer in enumerate(self._stock.offers):
+            attributes = tuple(offer.attributes.get(name) for name in names)
+            key = (tuple(matched[number]), attributes, tuple(offer.consumes), number in self._taken)
+            likeness.append(codes.setdefault(key, len(codes)))
+        return likeness
+
+    def solved(self) -> bool:
+        """Whether devices were found for all claims; raises `_Stopped`."""
+        for choice in self._choices():
+            if choice.count == 0 and self._stock.faults:
+                raise _Stopped(f"request {choice.name} wants all devices, and {self._stock.faults[0]}")
+        return self._request(0, 0)
+
+    def chosen(self) -> Sequence[Chosen]:
+        """Return what was found."""
+        ids = [offer.id for offer in self._stock.offers]
+        return [
+            Chosen(
+                frozenset(ids[number] for number, choice in picked if not choice.admin),
+                frozenset(ids[number] for number, _ in picked),
+            )
+            for picked in self._picked
+        ]
+
+    def _request(self, claim: int, request: int) -> bool:
+        """Allocate this request and all after it."""
+        if claim == len(self._claims):
+            return True
+        requests = self._claims[claim].requests
+        if request == len(requests):
+            return self._request(claim + 1, 0)
+        return any(
+            self._all(claim, request, choice) if choice.count == 0 else self._exactly(claim, request, choice, 0, 0)
+            for choice in requests[request]
+        )
+
+    def _all(self, claim: int, request: int, choice: DeviceChoice) -> bool:
+        candidates = self._candidates[id(choice)]
+        before = len(self._picked[claim])
+        for number, wrong in candidates:
+            if wrong:
+                raise _Stopped(wrong)
+            if len(self._picked[claim]) == _MOST_DEVICES or not self._pick(claim, number, choice):
+                break
+        else:
+            if candidates and self._request(claim, request + 1):
+                return True
+        while len(self._picked[claim]) > before:
+            self._drop(claim)
+        return False
+
+    def _exactly(self, claim: int, request: int, choice: DeviceChoice, got: int, start: int) -> bool:
+        """Allocate what is left of a request, from the candidate at `start` on."""
+        if got == choice.count:
+            return self._request(claim, request + 1)
+        candidates = self._candidates[id(choice)]
+        left = choice.count - got
+        if len(self._picked[claim]) + left > _MOST_DEVICES:
+            return False
+        failed = set[int]()
+        for at in range(start, len(candidates)):
+            number, wrong = candidates[at]
+            if not choice.admin and (self._likeness[number] in failed or not self._is_free(number)):
+                continue
+            if wrong:
+                raise _Stopped(wrong)
+            if len(candidates) - at < left and not any(reason for _, reason in candidates[at:]):
+                return False
+            if not self._pick(claim, number, choice):
+                continue
+            if self._exactly(claim, request, choice, got + 1, at + 1):
+                return True
+            self._drop(claim)
+            failed.add(self._likeness[number])
+        return False
+
+    def _is_free(self, number: int) -> bool:
+        return number not in self._taken and all(number != one for picked in self._picked for one, _ in picked)
+
+    def _pick(self, claim: int, number: int, choice: DeviceChoice) -> bool:
+        """Take a device if that is allowed; raises `_Stopped` after too many steps."""
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise _Stopped(f"no allocation was found in {MOST_STEPS} steps")
+        picked = self._picked[claim]
+        if choice.admin and any(number == one for one, _ in picked):
+            return False
+        if not choice.admin and not self._is_free(number):
+            return False
+        offer = self._stock.offers[number]
+        if not choice.tolerates(offer) or not self._has_counters(offer):
+            return False
+        picked.append((number, choice))
+        if all(self._is_kept(one, picked) for one in self._claims[claim].constraints):
+            self._consume(offer.consumes, 1)
+            return True
+        picked.pop()
+        if choice.count == 0:
+            raise _Stopped(f"request {choice.name} wants all devices, and a constraint of its claim forbids that")
+        return False
+
+    def _drop(self, claim: int) -> None:
+        number, _ = self._picked[claim].pop()
+        self._consume(self._stock.offers[number].consumes, -1)
+
+    def _consume(self, consumption: Consumption, sign: int) -> None:
+        for counter, amount in consumption:
+            self._used[counter] += sign * amount
+
+    def _has_counters(self, offer: OfferedDevice) -> bool:
+        counters = self._stock.counters
+        return all(
+            self._used[counter] + amount <= counters[counter]
+            for counter, amount in offer.consumes
+            if counter in counters
+        )
+
+    def _is_kept(self, constraint: DeviceConstraint, picked: Sequence[tuple[int, DeviceChoice]]) -> bool:
+        """Whether the devices of the claim meet the constraint."""
+        attribute = constraint.match_attribute or constraint.distinct_attribute or ""
+        values = [
+            self._stock.offers[number].attributes.get(attribute)
+            for number, choice in picked
+            if not constraint.requests
+            or choice.name in constraint.requests
+            or choice.name.partition("/")[0] in constraint.requests
+        ]
+        if None in values:
+            return False
+        return len(set(values)) <= 1 if constraint.match_attribute is not None else len(set(values)) == len(values)
+
+    def lack(self) -> NoAllocation:
+        """Return what the first request lacks that cannot be met even alone."""
+        for claim in self._claims:
+            for request in claim.requests:
+                if all(self._short(choice) for choice in request):
+                    return NoAllocation(f"claim {claim.claim}: " + "; ".join(map(self._words, request)))
+        return NoAllocation("the requests of its claims cannot be met together")
+
+    def _counts(self, choice: DeviceChoice) -> tuple[int, int, int]:
+        """Return how many devices match, how many of these are free, and how many of these have no taint against it."""
+        matching = [number for number, _ in self._candidates[id(choice)]]
+        free = [number for number in matching if choice.admin or number not in self._taken]
+        usable = [number for number in free if choice.tolerates(self._stock.offers[number])]
+        usable = [number for number in usable if self._has_counters(self._stock.offers[number])]
+        return len(matching), len(free), len(usable)
+
+    def _short(self, choice: DeviceChoice) -> bool:
+        matching, _, usable = self._counts(choice)
+        return usable < (choice.count or max(1, matching))
+
+    def _words(self, choice: DeviceChoice) -> str:
+        matching, free, usable = self._counts(choice)
+        wanted = f"{choice.count} of" if choice.count else "all of"
+        have = f"{matching} of {len(self._stock.offers)} devices match"
+        if free < matching:
+            have += f", {free} of them are free"
+        if usable < free:
+            have += f", {usable} of them untainted and with counters left"
+        faults = f" ({self._stock.faults[0]})" if self._stock.faults else ""
+        return f"request {choice.name} wants {wanted} class {choice.device_class}, {have}{faults}"
