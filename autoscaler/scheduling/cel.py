@@ -11,23 +11,29 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from autoscaler.scheduling.cel_code import (
+    CelScope,
+    Code,
+    between,
+    call,
+    choice,
+    constant,
+    decided,
+    indexed,
+    listed,
+    loop,
+    negated,
+    variable,
+)
 from autoscaler.scheduling.cel_values import (
     FUNCTIONS,
     METHODS,
     Budget,
     CelError,
-    Maybe,
     Value,
-    calculated,
-    compare,
-    contains,
-    equal,
-    number,
-    text,
     truth,
     within_64_bits,
 )
-from cloudprovider.quoted import quoted
 
 LONGEST_EXPRESSION = 10 * 1024
 """Characters; the API server takes no longer one."""
@@ -51,20 +57,6 @@ _BINARY: Sequence[tuple[str, ...]] = (
 )
 """Operators between two values, the weakest first; below `&&`, `||` and `?:`."""
 _LOOPS = ("all", "exists", "exists_one", "filter", "map")
-
-
-class CelScope(NamedTuple):
-    """What an evaluation knows, and the steps it has left."""
-
-    names: Mapping[str, Value]
-    budget: Budget
-
-    def binding(self, name: str, value: Value) -> "CelScope":
-        """Return the scope with one more name."""
-        return CelScope({**self.names, name: value}, self.budget)
-
-
-Code = Callable[[CelScope], Value]
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +96,7 @@ class _CelReader:
         self._tokens = _tokens(expression)
         self._at = 0
         self._depth = 0
-        self._selection: tuple[int, Code, str] = 0, _constant(None), ""
+        self._selection: tuple[int, Code, str] = 0, constant(None), ""
         """The last `where.field` that was read, and the token after it."""
 
     def whole(self) -> Code:
@@ -141,7 +133,7 @@ class _CelReader:
         if self._takes("?"):
             yes = self._or()
             self._needs(":")
-            condition = _choice(condition, yes, self._expression())
+            condition = choice(condition, yes, self._expression())
         self._depth -= 1
         return condition
 
@@ -149,20 +141,20 @@ class _CelReader:
         parts = [self._and()]
         while self._takes("||"):
             parts.append(self._and())
-        return parts[0] if len(parts) == 1 else _decided(parts, by=True)
+        return parts[0] if len(parts) == 1 else decided(parts, by=True)
 
     def _and(self) -> Code:
         parts = [self._binary(0)]
         while self._takes("&&"):
             parts.append(self._binary(0))
-        return parts[0] if len(parts) == 1 else _decided(parts, by=False)
+        return parts[0] if len(parts) == 1 else decided(parts, by=False)
 
     def _binary(self, level: int) -> Code:
         if level == len(_BINARY):
             return self._unary()
         code = self._binary(level + 1)
         while sign := self._takes(*_BINARY[level]):
-            code = _between(sign, code, self._binary(level + 1))
+            code = between(sign, code, self._binary(level + 1))
         return code
 
     def _unary(self) -> Code:
@@ -173,7 +165,7 @@ class _CelReader:
                 raise CelError(f"is nested deeper than {_DEEPEST} levels")
         code = self._member()
         for sign in reversed(signs):
-            code = _negated(sign, code)
+            code = negated(sign, code)
         return code
 
     def _member(self) -> Code:
@@ -182,24 +174,23 @@ class _CelReader:
             if sign in ("[", "[?"):
                 key = self._expression()
                 self._needs("]")
-                code = _indexed(code, key, maybe=sign == "[?")
+                code = indexed(code, key, maybe=sign == "[?")
                 continue
             name = self._name()
             if sign == "." and self._takes("("):
                 code = self._method(code, name)
             else:
-                where, code = code, _indexed(code, _constant(name), maybe=sign == ".?")
+                where, code = code, indexed(code, constant(name), maybe=sign == ".?")
                 self._selection = self._at, where, name
         return code
 
     def _method(self, code: Code, name: str) -> Code:
         if name in _LOOPS:
-            variable = self._name()
+            entry = self._name()
             self._needs(",")
-            parts = self._arguments(")")
-            return _loop(name, variable, code, parts)
+            return loop(name, entry, code, self._arguments(")"))
         arguments = self._arguments(")")
-        return _call(name, METHODS.get((name, len(arguments))), [code, *arguments])
+        return call(name, METHODS.get((name, len(arguments))), [code, *arguments])
 
     def _arguments(self, closing: str) -> list[Code]:
         arguments = list[Code]()
@@ -215,30 +206,30 @@ class _CelReader:
             self._needs(")")
             return code
         if self._takes("["):
-            return _listed(self._arguments("]"))
+            return listed(self._arguments("]"))
         token = self._tokens[self._at]
         self._at += 1
         if token.kind == "int":
-            return _constant(_counted(token.text))
+            return constant(_counted(token.text))
         if token.kind == "double":
-            return _constant(float(token.text))
+            return constant(float(token.text))
         if token.kind == "text":
-            return _constant(_unquoted(token.text))
+            return constant(_unquoted(token.text))
         if token.kind == "name":
             return self._named(token.text)
         raise CelError(f"has {token.text or 'its end'!r} where a value should be")
 
     def _named(self, name: str) -> Code:
         if name in _CONSTANTS:
-            return _constant(_CONSTANTS[name])
+            return constant(_CONSTANTS[name])
         if name == "cel" and self._takes("."):
             return self._bind()
         if not self._takes("("):
-            return _variable(name)
+            return variable(name)
         if name == "has":
             return self._has()
         arguments = self._arguments(")")
-        return _call(name, FUNCTIONS.get((name, len(arguments))), arguments)
+        return call(name, FUNCTIONS.get((name, len(arguments))), arguments)
 
     def _bind(self) -> Code:
         if self._name() != "bind":
@@ -287,145 +278,3 @@ def _counted(digits: str) -> int:
     if len(digits) > _LONGEST_NUMBER:
         raise CelError("has a number that is too large")
     return within_64_bits(int(digits, 16 if digits[1:2] in ("x", "X") else 10))
-
-
-def _constant(value: Value) -> Code:
-    return lambda scope: value
-
-
-def _variable(name: str) -> Code:
-    def found(scope: CelScope) -> Value:
-        scope.budget.spend()
-        if name not in scope.names:
-            raise CelError(f"{name} is not known")
-        return scope.names[name]
-
-    return found
-
-
-def _choice(condition: Code, yes: Code, no: Code) -> Code:
-    return lambda scope: yes(scope) if truth(condition(scope)) else no(scope)
-
-
-def _decided(parts: Sequence[Code], *, by: bool) -> Code:
-    """Return the code of `||` (`by` true) or `&&`: a part with that value decides, even if another has none."""
-
-    def found(scope: CelScope) -> Value:
-        wrong: CelError | None = None
-        for part in parts:
-            scope.budget.spend()
-            try:
-                if truth(part(scope)) is by:
-                    return by
-            except CelError as error:
-                wrong = wrong or error
-        if wrong is not None:
-            raise wrong
-        return not by
-
-    return found
-
-
-def _between(sign: str, left: Code, right: Code) -> Code:
-    def found(scope: CelScope) -> Value:
-        scope.budget.spend()
-        mine, theirs = left(scope), right(scope)
-        match sign:
-            case "==" | "!=":
-                return equal(mine, theirs, scope.budget) is (sign == "==")
-            case "in":
-                return contains(theirs, mine, scope.budget)
-            case "<":
-                return compare(mine, theirs) < 0
-            case "<=":
-                return compare(mine, theirs) <= 0
-            case ">":
-                return compare(mine, theirs) > 0
-            case ">=":
-                return compare(mine, theirs) >= 0
-        return calculated(sign, mine, theirs)
-
-    return found
-
-
-def _negated(sign: str, code: Code) -> Code:
-    def found(scope: CelScope) -> Value:
-        value = code(scope)
-        if sign == "!":
-            return not truth(value)
-        opposite = -number(value)
-        return within_64_bits(opposite) if isinstance(opposite, int) else opposite
-
-    return found
-
-
-def _indexed(where: Code, key: Code, *, maybe: bool) -> Code:
-    def found(scope: CelScope) -> Value:
-        scope.budget.spend()
-        value, wanted = where(scope), key(scope)
-        if isinstance(value, Maybe):
-            return Maybe(tuple(_entry(one, wanted) for one in value.found if contains(one, wanted, scope.budget)))
-        if maybe:
-            return Maybe((_entry(value, wanted),) if contains(value, wanted, scope.budget) else ())
-        return _entry(value, wanted)
-
-    return found
-
-
-def _entry(value: Value, wanted: Value) -> Value:
-    if isinstance(value, list):
-        if isinstance(wanted, int) and not isinstance(wanted, bool) and 0 <= wanted < len(value):
-            return value[wanted]
-        raise CelError("a list has no such entry")
-    if not isinstance(value, Mapping):
-        raise CelError("only maps and lists have entries")
-    try:
-        return value[text(wanted)]
-    except KeyError:
-        raise CelError(f"there is no {quoted(text(wanted))}") from None
-
-
-def _call(name: str, function: Callable[..., Value] | None, arguments: Sequence[Code]) -> Code:
-    if function is None:
-        raise CelError(f"calls {name}(), which is not read with these arguments")
-
-    def found(scope: CelScope) -> Value:
-        scope.budget.spend(100 if name == "matches" else 1)
-        return function(*(argument(scope) for argument in arguments))
-
-    return found
-
-
-def _listed(parts: Sequence[Code]) -> Code:
-    def found(scope: CelScope) -> Value:
-        scope.budget.spend(len(parts))
-        return [part(scope) for part in parts]
-
-    return found
-
-
-def _loop(name: str, variable: str, where: Code, parts: Sequence[Code]) -> Code:
-    if len(parts) != 1 and not (name == "map" and len(parts) == 2):
-        raise CelError(f"{name}() has a wrong number of arguments")
-
-    def entries(scope: CelScope) -> list[CelScope]:
-        value = where(scope)
-        if not isinstance(value, list | Mapping):
-            raise CelError(f"{name}() needs a list or a map")
-        scope.budget.spend(len(value))
-        return [scope.binding(variable, one) for one in value]
-
-    condition = parts[0]
-    if name in ("all", "exists"):
-        by = name == "exists"
-        return lambda scope: _decided([_bound(condition, one) for one in entries(scope)], by=by)(scope)
-    if name == "exists_one":
-        return lambda scope: sum(truth(condition(one)) for one in entries(scope)) == 1
-    if name == "filter":
-        return lambda scope: [one.names[variable] for one in entries(scope) if truth(condition(one))]
-    made = parts[-1]
-    return lambda scope: [made(one) for one in entries(scope) if len(parts) == 1 or truth(condition(one))]
-
-
-def _bound(code: Code, scope: CelScope) -> Code:
-    return lambda outer: code(scope)

@@ -16,6 +16,8 @@ from autoscaler.scheduling.device_stock import Consumption, CounterId, DeviceId,
 MOST_STEPS = 20_000
 _MOST_DEVICES = 32
 """Devices that one claim may have."""
+_DEEPEST = 400
+"""Levels of a search."""
 
 
 class DeviceChoice(msgspec.Struct, frozen=True):
@@ -92,6 +94,8 @@ def wanted_of(claim: str, spec: DeviceClaimSpec, classes: Mapping[str, DeviceCla
 
 def allocate(stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> Sequence[Chosen] | NoAllocation:
     """Return the devices of each claim, or why there are none; `taken` are devices of other claims."""
+    if sum(map(_depth, claims)) > _DEEPEST:
+        return NoAllocation("its claims ask for too many devices to be tried")
     search = _Allocator(stock, taken, claims)
     try:
         if search.solved():
@@ -99,6 +103,12 @@ def allocate(stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> Se
     except _Stopped as stopped:
         return NoAllocation(str(stopped))
     return search.lack()
+
+
+def _depth(wanted: Wanted) -> int:
+    """Return how deep the search for one claim goes: a level per device, and some for each request."""
+    counts = (max(min(choice.count, _MOST_DEVICES) for choice in request) for request in wanted.requests)
+    return 2 + sum(4 + count for count in counts)
 
 
 class _Stopped(Exception):

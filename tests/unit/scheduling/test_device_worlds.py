@@ -334,6 +334,16 @@ def test_what_a_node_lacks_is_told(answer: Any, expected: str) -> None:
     assert answer()[1] == expected
 
 
+@pytest.mark.parametrize("claims", [16, 3000])
+def test_a_pod_with_very_many_claims_stops_nobody(claims: int) -> None:
+    template = a_claim_template("one", a_request(count=8))
+    related = with_devices([a_slice("n", devices=128)], templates=[template])
+    placer = Placer(Trial(view_of([a_node("n")], [], related=related)))
+    rejections = placer.why(a_pod(spec=from_template(*["one"] * claims)).cls, 0)
+    details = [one.detail for one in rejections]
+    assert details == ([] if claims == 16 else ["its claims ask for too many devices to be tried"])
+
+
 def test_a_hopeless_search_ends() -> None:
     """Thirty devices that differ, and no ten of them alike: more combinations than anyone can try."""
     devices = [dev(f"d{number}", numa=number, rack=number % 9) for number in range(30)]
