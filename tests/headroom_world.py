@@ -202,9 +202,7 @@ class HeadroomWorld:
             self.cluster.run_for(5)
 
     def parsed(self, *pools: JsonObject, **options: Any) -> Headroom:
-        reading = read_headroom({"pools": list(pools), **options}, self.config.pods.expendable_pods_priority_cutoff)
-        assert reading.headroom is not None, reading.problems
-        return reading.headroom
+        return read_headroom({"pools": list(pools), **options}, self.config.pods.expendable_pods_priority_cutoff)
 
     def lead(self) -> None:
         """Let a new process lead: nothing is remembered but what is in the cluster."""

@@ -46,13 +46,9 @@ def with_sections(config: Config, sections: Mapping[str, JsonObject]) -> Config:
     """Return a configuration with `headroom` and `reservations` as a file has them."""
     cutoff = config.pods.expendable_pods_priority_cutoff
     if "headroom" in sections:
-        pools = read_headroom(sections["headroom"], cutoff)
-        assert pools.headroom is not None, pools.problems
-        config = replace(config, headroom=pools.headroom)
+        config = replace(config, headroom=read_headroom(sections["headroom"], cutoff))
     if "reservations" in sections:
-        targets = read_reservations(sections["reservations"], cutoff)
-        assert targets.reservations is not None, targets.problems
-        config = replace(config, reservations=targets.reservations)
+        config = replace(config, reservations=read_reservations(sections["reservations"], cutoff))
     return config
 
 

@@ -25,7 +25,7 @@ from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
-from autoscaler.errors import ConfigError, ErrorType, RetryLater
+from autoscaler.errors import ErrorType, RetryLater
 from autoscaler.explain.advisor import PodAdvisor
 from autoscaler.explain.api import explain_routes
 from autoscaler.explain.service import ExplainService
@@ -340,8 +340,6 @@ class Daemon:
             leader.leader_elect_renew_deadline_s,
             leader.leader_elect_retry_period_s,
         )
-        if wrong := tuple(timings.problems()):
-            raise ConfigError(wrong)
         state = LeaseState(self._identity, timings, self._config.kube.namespace, leader.leader_elect_resource_name)
         return LeaderElection(state, LeaseWrites(self._client), self._clock, self._on_lost)
 

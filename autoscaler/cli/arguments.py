@@ -165,6 +165,13 @@ def _none_of(action: argparse.Action, value: object) -> str:
     return f"{str(value)!r} is none of {', '.join(choices)}{nearest(str(value), choices)}"
 
 
+def add_repeatable(
+    parser: argparse.ArgumentParser, name: str, metavar: str, help_text: str, read: Callable[[str], object] = str
+) -> None:
+    """Declare an option that may be given several times; `read` is argparse's `type`."""
+    parser.add_argument(name, action="append", default=[], type=read, metavar=metavar, help=help_text)
+
+
 def accept_flags(parser: argparse.ArgumentParser) -> None:
     """Let a subcommand or an action take Cluster Autoscaler's flags in addition to its own options.
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.cli import output, sources
-from autoscaler.cli.arguments import accept_flags
+from autoscaler.cli.arguments import accept_flags, add_repeatable
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.table import Table
 from autoscaler.errors import ConfigError
@@ -30,13 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources.add_objects_argument(plan)
     sources.add_dump_arguments(plan)
     plan.add_argument("--boots", metavar="FILE", help="boot times in seconds by node group, a JSON object of lists")
-    plan.add_argument(
-        "--pod",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="a hypothetical pod, as JSON; repeatable",
-    )
+    add_repeatable(plan, "--pod", "FILE", "a hypothetical pod, as JSON; repeatable")
     output.add_output(plan)
     accept_flags(plan)
 

@@ -6,7 +6,7 @@ import sys
 import msgspec
 
 from autoscaler.cli import output
-from autoscaler.cli.arguments import accept_flags, daemon_config
+from autoscaler.cli.arguments import accept_flags, add_repeatable, daemon_config
 from autoscaler.cli.lead_times import GivenLeads, add_lead
 from autoscaler.cli.object_files import add_planner, add_validation, read_cluster
 from autoscaler.clock import Instant, SystemClock
@@ -32,14 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "print what the leader would do to each pool, without a cluster",
         "pods, nodes, deployments and boot times",
     )
-    plan.add_argument(
-        "--active",
-        action="append",
-        default=[],
-        type=_count,
-        metavar="POOL=N",
-        help="number of active pods, instead of the counted one",
-    )
+    add_repeatable(plan, "--active", "POOL=N", "number of active pods, instead of the counted one", _count)
     add_lead(plan, "pool")
     output.add_output(plan)
     add_validation(actions, "headroom")

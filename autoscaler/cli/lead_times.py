@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable
 
+from autoscaler.cli.arguments import add_repeatable
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import CONFIG_MAP, Samples
@@ -14,14 +15,13 @@ from cloudprovider.duration import parse_duration_s
 
 def add_lead(plan: argparse.ArgumentParser, noun: str) -> None:
     """Declare the option that sets the lead times of pools or targets; `noun` says which."""
-    plan.add_argument(
+    add_repeatable(
+        plan,
         "--lead",
-        action="append",
-        default=[],
-        type=_stated,
-        metavar=f"{noun.upper()}=DURATION",
-        help=f"how long before a window a {noun} is served, as the daemon tells it; "
+        f"{noun.upper()}=DURATION",
+        f"how long before a window a {noun} is served, as the daemon tells it; "
         f"without it the ConfigMap {CONFIG_MAP} counts, if it is among the objects",
+        _stated,
     )
 
 

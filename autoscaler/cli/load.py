@@ -8,7 +8,7 @@ import sys
 import threading
 
 from autoscaler.cli import output
-from autoscaler.cli.arguments import accept_flags, daemon_config
+from autoscaler.cli.arguments import accept_flags, add_repeatable, daemon_config
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import INTERRUPTED, on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
@@ -57,13 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep", action="store_true", help="leave the pods running; the clean-up of expired pods deletes them"
     )
     parser.add_argument("--delete", metavar="BATCH", help="delete the pods of a kept batch, and do nothing else")
-    parser.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        metavar="HOST",
-        help="host of an API server on another machine that may get load",
-    )
+    add_repeatable(parser, "--allow", "HOST", "host of an API server on another machine that may get load")
     output.add_output(parser)
     accept_flags(parser)
     parser.epilog = "--kubeconfig and the daemon's other flags select the cluster."

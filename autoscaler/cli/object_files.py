@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from autoscaler.cli.arguments import add_repeatable
 from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
 from autoscaler.objects.meta import JsonObject, unix_seconds
@@ -35,12 +36,8 @@ def add_planner(actions: "Actions", section: str, does: str, kinds: str) -> argp
     plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
     plan.add_argument("--now", type=instant, help="time to plan for, such as 2026-11-20T10:00:00Z (default: now)")
-    plan.add_argument(
-        "--objects",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"{kinds} as kubectl get -A -o json or yaml prints them; - is standard input",
+    add_repeatable(
+        plan, "--objects", "FILE", f"{kinds} as kubectl get -A -o json or yaml prints them; - is standard input"
     )
     return plan
 

@@ -9,7 +9,7 @@ import msgspec
 
 from autoscaler import logs
 from autoscaler.cli import output, sources
-from autoscaler.cli.arguments import accept_flags
+from autoscaler.cli.arguments import accept_flags, add_repeatable
 from autoscaler.cli.comparison_text import comparison_text
 from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import OutputFormat
@@ -36,31 +36,25 @@ _FLAGS_NOTE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the sources of the cluster and the options of the output; Cluster Autoscaler's flags are accepted too."""
-    parser.add_argument(
-        "--scenario",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="scenario file (JSON or YAML), for example a recorded pass; repeatable",
+    add_repeatable(
+        parser, "--scenario", "FILE", "scenario file (JSON or YAML), for example a recorded pass; repeatable"
     )
     sources.add_objects_argument(parser)
     sources.add_dump_arguments(parser)
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--explain",
-        action="append",
-        default=[],
-        metavar="TARGET",
-        help="explain pod/NAMESPACE/NAME, node/NAME or group/ID instead of printing the plan; repeatable",
+        "TARGET",
+        "explain pod/NAMESPACE/NAME, node/NAME or group/ID instead of printing the plan; repeatable",
     )
     parser.add_argument(
         "--run", type=int, metavar="N", help="the run to explain, counted from 0 (default: the last one)"
     )
-    parser.add_argument(
+    add_repeatable(
+        parser,
         "--compare",
-        action="append",
-        default=[],
-        metavar="FLAG=VALUE,...",
-        help="plan again with these flags, and print the plans side by side; repeatable",
+        "FLAG=VALUE,...",
+        "plan again with these flags, and print the plans side by side; repeatable",
     )
     output.add_output(parser, (OutputFormat.TABLE, OutputFormat.WIDE, OutputFormat.JSON, OutputFormat.YAML))
     accept_flags(parser)

@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler import logs
 from autoscaler.cli import output
-from autoscaler.cli.arguments import accept_flags, daemon_config
+from autoscaler.cli.arguments import accept_flags, add_repeatable, daemon_config
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.cli.table import Style, Styled
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="run the conformance suite on a provider and its disposable groups")
     check.add_argument("target", metavar="MODULE:NAME", help="a harness, a provider class or a provider's factory")
     check.add_argument("--cloud-config", metavar="FILE", help="the provider's configuration file")
-    check.add_argument("--group", action="append", default=[], metavar="ID", help="disposable group; repeatable")
+    add_repeatable(check, "--group", "ID", "disposable group; repeatable")
     output.add_output(check)
     _add_serve(actions)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from autoscaler.cli import output
+from autoscaler.cli.arguments import add_repeatable
 from autoscaler.cli.lead_times import GivenLeads, add_lead
 from autoscaler.cli.object_files import add_planner, add_validation, read_cluster
 from autoscaler.cli.output import OutputFormat
@@ -38,13 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "print the result of every target's reservations, without a cluster",
         "pods, nodes and ConfigMaps, including that of boot times,",
     )
-    plan.add_argument(
+    add_repeatable(
+        plan,
         "--scale",
-        action="append",
-        default=[],
-        type=_wish,
-        metavar="TARGET=N[,DURATION]",
-        help="reservations to add or, if negative, to remove, in this order; such as runners=3,30m",
+        "TARGET=N[,DURATION]",
+        "reservations to add or, if negative, to remove, in this order; such as runners=3,30m",
+        _wish,
     )
     add_lead(plan, "target")
     output.add_output(plan)

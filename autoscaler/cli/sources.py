@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.cli.arguments import add_repeatable
 from autoscaler.cli.progress import progress
 from autoscaler.clock import SystemClock
 from autoscaler.config.arguments import parse_flags
@@ -34,12 +35,8 @@ _ENDINGS = {".json", ".yaml", ".yml"}
 
 def add_objects_argument(parser: argparse.ArgumentParser) -> None:
     """Declare the option that names a dump."""
-    parser.add_argument(
-        "--objects",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="output of kubectl get -A -o json|yaml: a file, a directory or - ; repeatable",
+    add_repeatable(
+        parser, "--objects", "FILE", "output of kubectl get -A -o json|yaml: a file, a directory or - ; repeatable"
     )
 
 

@@ -17,6 +17,7 @@ from autoscaler.config.lead import LeadTime
 from autoscaler.config.names import is_dns_label, is_label_value
 from autoscaler.config.selector import LabelText, Selector
 from autoscaler.config.syntax import Count, Number, Text, Zone, choice
+from autoscaler.errors import ConfigError
 from cloudprovider.number import parse_float
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
@@ -132,22 +133,19 @@ class Headroom(Strict, frozen=True, kw_only=True):
         return frozenset(pool.name for pool in self.pools)
 
 
-class HeadroomReading(msgspec.Struct, frozen=True):
-    """A section, or a line for everything wrong with it."""
+def read_headroom(data: object, cutoff: int) -> Headroom:
+    """Read the section from YAML data; `cutoff` is the priority below which pods are expendable.
 
-    headroom: Headroom | None = None
-    problems: tuple[str, ...] = ()
-
-
-def read_headroom(data: object, cutoff: int) -> HeadroomReading:
-    """Read the section from YAML data; `cutoff` is the priority below which pods are expendable."""
+    Raises `ConfigError` with a line for everything wrong with it.
+    """
     problems = Problems()
     headroom = StructReader(problems).read(Headroom, data, "headroom")
     if headroom is not None:
         headroom = msgspec.structs.replace(headroom, pools=tuple(_named(pool) for pool in headroom.pools))
         problems.extend(_problems(headroom, cutoff))
-    lines = tuple(f"config: {problem}" for problem in problems.lines)
-    return HeadroomReading(None, lines) if lines or headroom is None else HeadroomReading(headroom)
+    if headroom is None or problems.lines:
+        raise ConfigError(f"config: {problem}" for problem in problems.lines)
+    return headroom
 
 
 def warnings(headroom: Headroom) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Builds one validated `Config` from all sources, or reports all errors at once."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -9,12 +10,12 @@ from autoscaler.config import validation
 from autoscaler.config.arguments import parse_environment, parse_flags
 from autoscaler.config.document import parse_document, parse_options
 from autoscaler.config.flags import flags
-from autoscaler.config.headroom import HeadroomReading, read_headroom
+from autoscaler.config.headroom import Headroom, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
-from autoscaler.config.reservations import Reservations, ReservationsReading, read_reservations
+from autoscaler.config.reservations import Reservations, read_reservations
 from autoscaler.config.scaleup import GroupsPerPass
-from autoscaler.config.scheduler_profile import ProfileReading, read_profile
+from autoscaler.config.scheduler_profile import SchedulerProfile, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -22,7 +23,7 @@ from cloudprovider.document import parse_yaml
 from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
 
-_DEFAULT_PROFILE = ProfileReading()
+T = TypeVar("T")
 
 
 def load(argv: Sequence[str], environ: Mapping[str, str] | None = None, *, needs_provider: bool = False) -> Config:
@@ -37,7 +38,7 @@ def load(argv: Sequence[str], environ: Mapping[str, str] | None = None, *, needs
     from_file = Settings() if path is None else _parse_file(path)
     given = merge([from_environment, from_file, from_flags])
     problems = (*given.problems, *(_provider_problems(given) if needs_provider else ()))
-    return _build(msgspec.structs.replace(given, problems=problems), _scheduler_profile(given))
+    return _build(msgspec.structs.replace(given, problems=problems), partial(_scheduler_profile, given))
 
 
 def _provider_problems(given: Settings) -> Iterator[str]:
@@ -56,7 +57,7 @@ def _provider_problems(given: Settings) -> Iterator[str]:
 def load_file(path: str) -> Config:
     """Build a configuration from a file alone; raises `ConfigError` with every problem."""
     given = _parse_file(path)
-    return _build(given, _scheduler_profile(given))
+    return _build(given, partial(_scheduler_profile, given))
 
 
 def from_options(options: Mapping[str, Any], argv: Sequence[str] = ()) -> Config:
@@ -83,10 +84,11 @@ def load_reservations(text: str, name: str, cutoff: int) -> Reservations | None:
     `cutoff` is the priority below which pods are expendable. Raises `ConfigError` with every problem of the section.
     """
     given = parse_document(text, name)
-    reading = _reservations(given, cutoff)
-    if problems := (*given.problems, *reading.problems):
+    problems = list(given.problems)
+    reservations = _read(partial(_reservations, given, cutoff), problems)
+    if problems:
         raise ConfigError(problems)
-    return reading.reservations
+    return reservations
 
 
 def _parse_file(path: str) -> Settings:
@@ -97,16 +99,27 @@ def _parse_file(path: str) -> Settings:
     return parse_document(text, path)
 
 
-def _build(given: Settings, scheduler: ProfileReading = _DEFAULT_PROFILE, unset: str = "--") -> Config:
-    config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler.profile)
-    contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
-    pools = _headroom(given, config.pods.expendable_pods_priority_cutoff)
-    targets = _reservations(given, config.pods.expendable_pods_priority_cutoff, config.observe.reservations_address)
-    config = msgspec.structs.replace(config, headroom=pools.headroom, reservations=targets.reservations)
-    problems = (*given.problems, *scheduler.problems, *contradictions, *pools.problems, *targets.problems)
+def _build(
+    given: Settings, read_scheduler: Callable[[], SchedulerProfile] = SchedulerProfile, unset: str = "--"
+) -> Config:
+    problems = list(given.problems)
+    scheduler = _read(read_scheduler, problems) or SchedulerProfile()
+    config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler)
+    problems += validation.problems(config, lambda name: given.places.get(name) or unset + name)
+    cutoff, address = config.pods.expendable_pods_priority_cutoff, config.observe.reservations_address
+    headroom = _read(partial(_headroom, given, cutoff), problems)
+    reservations = _read(partial(_reservations, given, cutoff, address), problems)
     if problems:
         raise ConfigError(problems)
-    return config
+    return msgspec.structs.replace(config, headroom=headroom, reservations=reservations)
+
+
+def _read(read: Callable[[], T], problems: list[str]) -> T | None:
+    try:
+        return read()
+    except ConfigError as error:
+        problems += error.problems
+        return None
 
 
 def _fill(given: Mapping[str, Any]) -> Config:
@@ -127,35 +140,31 @@ def _fill(given: Mapping[str, Any]) -> Config:
     return msgspec.structs.replace(defaults, **sections, rules=rules_of(version), given=tuple(sorted(given)))
 
 
-def _headroom(given: Settings, cutoff: int) -> HeadroomReading:
-    if "headroom" not in given.sections:
-        return HeadroomReading()
-    return read_headroom(given.sections["headroom"], cutoff)
+def _headroom(given: Settings, cutoff: int) -> Headroom | None:
+    return read_headroom(given.sections["headroom"], cutoff) if "headroom" in given.sections else None
 
 
-def _reservations(given: Settings, cutoff: int, address: str = "") -> ReservationsReading:
+def _reservations(given: Settings, cutoff: int, address: str = "") -> Reservations | None:
     if "reservations" in given.sections:
         return read_reservations(given.sections["reservations"], cutoff, address)
     if address:
         place = given.places.get("reservations-address", "--reservations-address")
-        return ReservationsReading(problems=(f"{place}: there is no reservations section in the file of --config",))
-    return ReservationsReading()
+        raise ConfigError(f"{place}: there is no reservations section in the file of --config")
+    return None
 
 
-def _scheduler_profile(given: Settings) -> ProfileReading:
+def _scheduler_profile(given: Settings) -> SchedulerProfile:
     path = given.values.get("scheduler-config-file")
     if path is None:
-        return ProfileReading()
-    place = given.places["scheduler-config-file"]
+        return SchedulerProfile()
+    where = f"{given.places['scheduler-config-file']}: {path}"
     try:
         text = read_text(path)
     except ValueError as error:
-        return ProfileReading(problems=(f"{place}: {path} {error}",))
+        raise ConfigError(f"{where} {error}") from error
     try:
-        content = parse_yaml(text)
+        return read_profile(parse_yaml(text))
     except ValueError as error:
-        return ProfileReading(problems=(f"{place}: {path} is not YAML: {error}",))
-    reading = read_profile(content)
-    return msgspec.structs.replace(
-        reading, problems=tuple(f"{place}: {path} {problem}" for problem in reading.problems)
-    )
+        raise ConfigError(f"{where} is not YAML: {error}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{where} {problem}" for problem in error.problems) from error

@@ -18,6 +18,7 @@ from autoscaler.config.names import is_dns_label
 from autoscaler.config.overrides import Override
 from autoscaler.config.selector import LabelText, Selector
 from autoscaler.config.syntax import Count, Number, OptionalNumber, Switch, Text, choice
+from autoscaler.errors import ConfigError
 from cloudprovider.address import is_loopback, parse_address
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
@@ -171,17 +172,10 @@ class Reservations(Strict, frozen=True, kw_only=True):
         return {target.name: target for target in self.targets}
 
 
-class ReservationsReading(msgspec.Struct, frozen=True):
-    """A section, or a line for everything wrong with it."""
-
-    reservations: Reservations | None = None
-    problems: tuple[str, ...] = ()
-
-
-def read_reservations(data: object, cutoff: int, address: str = "") -> ReservationsReading:
+def read_reservations(data: object, cutoff: int, address: str = "") -> Reservations:
     """Read the section from YAML data; `cutoff` is the priority below which pods are expendable.
 
-    `address`, of the flag, takes the place of `listen`.
+    `address`, of the flag, takes the place of `listen`. Raises `ConfigError` with a line for everything wrong with it.
     """
     problems = Problems()
     reservations = StructReader(problems).read(Reservations, data, "reservations")
@@ -189,8 +183,9 @@ def read_reservations(data: object, cutoff: int, address: str = "") -> Reservati
         if address:
             reservations = msgspec.structs.replace(reservations, listen=address)
         problems.extend(_problems(reservations, cutoff))
-    lines = tuple(f"config: {problem}" for problem in problems.lines)
-    return ReservationsReading(None, lines) if lines or reservations is None else ReservationsReading(reservations)
+    if reservations is None or problems.lines:
+        raise ConfigError(f"config: {problem}" for problem in problems.lines)
+    return reservations
 
 
 def _problems(section: Reservations, cutoff: int) -> Iterator[str]:

@@ -20,6 +20,8 @@ from autoscaler.config.syntax import (
 from autoscaler.config.windows import MaintenanceWindows
 from cloudprovider.structure import Seconds
 
+_FORMER_PLANNER = "It has had no effect in Cluster Autoscaler since 1.32 either."
+
 
 class ScaleDown(msgspec.Struct, frozen=True):
     """Which nodes are unneeded, and when they may be removed."""
@@ -75,22 +77,13 @@ class ScaleDown(msgspec.Struct, frozen=True):
     ] = 10
     max_bulk_soft_taint_time_s: Annotated[Seconds, "Time limit for soft taints in one pass."] = 3.0
     scale_down_non_empty_candidates_count: Annotated[
-        Number,
-        "Candidates of the former planner.",
-        Support.NOT_APPLICABLE,
-        "It has had no effect in Cluster Autoscaler since 1.32 either.",
+        Number, "Candidates of the former planner.", Support.NOT_APPLICABLE, _FORMER_PLANNER
     ] = 30
     scale_down_candidates_pool_ratio: Annotated[
-        Real,
-        "Share of nodes that the former planner considered.",
-        Support.NOT_APPLICABLE,
-        "It has had no effect in Cluster Autoscaler since 1.32 either.",
+        Real, "Share of nodes that the former planner considered.", Support.NOT_APPLICABLE, _FORMER_PLANNER
     ] = 0.1
     scale_down_candidates_pool_min_count: Annotated[
-        Number,
-        "Minimum number of nodes that the former planner considered.",
-        Support.NOT_APPLICABLE,
-        "It has had no effect in Cluster Autoscaler since 1.32 either.",
+        Number, "Minimum number of nodes that the former planner considered.", Support.NOT_APPLICABLE, _FORMER_PLANNER
     ] = 50
 
     @property

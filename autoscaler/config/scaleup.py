@@ -28,6 +28,9 @@ from autoscaler.config.syntax import (
 )
 from cloudprovider.structure import Seconds
 
+_PLACED_SOON = "Placing 10,000 pending pods takes well under a second, so no limit is needed."
+_COUNTED_SOON = "Counting nodes takes a fraction of a second, so no limit is needed."
+
 
 class Estimator(StrEnum):
     """Ways to count the nodes that pods need."""
@@ -75,16 +78,10 @@ class Pods(msgspec.Struct, frozen=True):
         Count, "Maximum number of such additions, and of pods that need nodes including them."
     ] = 5000
     enable_graceful_degradation: Annotated[
-        Switch,
-        "Stop placing pending pods when it takes too long.",
-        Support.NOT_APPLICABLE,
-        "Placing 10,000 pending pods takes well under a second, so no limit is needed.",
+        Switch, "Stop placing pending pods when it takes too long.", Support.NOT_APPLICABLE, _PLACED_SOON
     ] = False
     pending_pods_batching_timeout_s: Annotated[
-        Seconds,
-        "Time limit for placing pending pods.",
-        Support.NOT_APPLICABLE,
-        "Placing 10,000 pending pods takes well under a second, so no limit is needed.",
+        Seconds, "Time limit for placing pending pods.", Support.NOT_APPLICABLE, _PLACED_SOON
     ] = 240.0
 
 
@@ -99,16 +96,10 @@ class ScaleUp(msgspec.Struct, frozen=True):
     estimator: Annotated[Estimator, choice(Estimator), "How to count the nodes that pods need."] = Estimator.BINPACKING
     max_nodes_per_scaleup: Annotated[Count, "Maximum number of nodes that one scale-up adds; 0 means no limit."] = 1000
     max_nodegroup_binpacking_duration_s: Annotated[
-        Seconds,
-        "Time limit for counting the nodes of one group.",
-        Support.NOT_APPLICABLE,
-        "Counting nodes takes a fraction of a second, so no limit is needed.",
+        Seconds, "Time limit for counting the nodes of one group.", Support.NOT_APPLICABLE, _COUNTED_SOON
     ] = 10.0
     max_binpacking_time_s: Annotated[
-        Seconds,
-        "Time limit for counting the nodes of all groups.",
-        Support.NOT_APPLICABLE,
-        "Counting nodes takes a fraction of a second, so no limit is needed.",
+        Seconds, "Time limit for counting the nodes of all groups.", Support.NOT_APPLICABLE, _COUNTED_SOON
     ] = 300.0
     groups_per_pass: Annotated[
         GroupsPerPass, choice(GroupsPerPass), "How many different groups one pass may scale up.", Support.OURS

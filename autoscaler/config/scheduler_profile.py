@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from autoscaler.errors import ConfigError
 from autoscaler.reasons import FILTERS, NoFit
 
 T = TypeVar("T")
@@ -72,13 +73,6 @@ class SchedulerProfile(msgspec.Struct, frozen=True):
     """What in the file has no effect, each with its path in it."""
 
 
-class ProfileReading(msgspec.Struct, frozen=True):
-    """A profile, or what is wrong with the file: words that go on after its name."""
-
-    profile: SchedulerProfile = SchedulerProfile()
-    problems: tuple[str, ...] = ()
-
-
 class _AddedAffinity(_Strict, frozen=True):
     required: ProfileTerms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[Any] = msgspec.field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
@@ -122,17 +116,20 @@ _FILTER_POINTS = ("multiPoint", "preFilter", "filter")
 _ARGUMENTS = ("NodeAffinity", "NodeResourcesFit", "PodTopologySpread")
 
 
-def read_profile(content: object) -> ProfileReading:
-    """Read a KubeSchedulerConfiguration from plain YAML data."""
+def read_profile(content: object) -> SchedulerProfile:
+    """Read a KubeSchedulerConfiguration from plain YAML data.
+
+    Raises `ConfigError` with what is wrong: words that go on after the name of the file.
+    """
     if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
-        return ProfileReading(problems=("is not a KubeSchedulerConfiguration",))
+        raise ConfigError("is not a KubeSchedulerConfiguration")
     profiles = content.get("profiles") or []
     if not isinstance(profiles, list) or len(profiles) != 1:
-        return ProfileReading(problems=("must have exactly one profile",))
+        raise ConfigError("must have exactly one profile")
     problems: list[str] = []
     profile = _convert(profiles[0], _ProfileForm, "profiles[0]", problems)
     if profile is None:
-        return ProfileReading(problems=tuple(problems))
+        raise ConfigError(problems)
     arguments = {
         entry.name: (f"profiles[0].pluginConfig[{number}].args", entry.args)
         for number, entry in enumerate(profile.plugin_config)
@@ -145,7 +142,9 @@ def read_profile(content: object) -> ProfileReading:
     spread = _arguments(arguments, "PodTopologySpread", _SpreadArgs, problems)
     problems.extend(_spread_problems(spread))
     warnings.extend(_plugin_warnings(profile.plugins))
-    read = SchedulerProfile(
+    if problems:
+        raise ConfigError(problems)
+    return SchedulerProfile(
         added_affinity=affinity.added_affinity.required if affinity.added_affinity else None,
         ignored_resources=tuple(fit.ignored_resources),
         ignored_resource_groups=tuple(fit.ignored_resource_groups),
@@ -155,7 +154,6 @@ def read_profile(content: object) -> ProfileReading:
         disabled=_disabled(profile.plugins),
         warnings=tuple(warnings),
     )
-    return ProfileReading(SchedulerProfile(), tuple(problems)) if problems else ProfileReading(read)
 
 
 def _arguments(given: Mapping[str, tuple[str, dict[str, Any]]], name: str, kind: type[T], problems: list[str]) -> T:

@@ -9,7 +9,6 @@ and never by comparing their clock with ours.
 
 import math
 import random
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -64,16 +63,6 @@ class LeaseTimings(msgspec.Struct, frozen=True):
     """How long the leader tries to renew before it gives up leadership."""
     retry_s: float = 2.0
     """Pause between attempts, for the leader and for those who wait."""
-
-    def problems(self) -> Iterator[str]:
-        """Yield the reasons why these timings cannot work."""
-        if self.lease_s <= self.renew_deadline_s:
-            deadline = f"the renew deadline ({self.renew_deadline_s:g} s)"
-            yield f"lease duration: {self.lease_s:g} s must be longer than {deadline}"
-        if self.renew_deadline_s <= self.retry_s * (1 + _RETRY_JITTER):
-            yield f"renew deadline must be longer than {1 + _RETRY_JITTER:g} retry periods of {self.retry_s:g} s"
-        if self.retry_s <= 0:
-            yield f"retry period: {self.retry_s:g} s is not a pause"
 
 
 class LeasePhase(StrEnum):

@@ -4,6 +4,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+import msgspec
+
 from autoscaler.explain.answer import owner_of
 from autoscaler.explain.time_left import time_left_s, unneeded_since
 from autoscaler.loop.ended_pass import EndedPass
@@ -12,7 +14,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import Advice
-from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
+from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult, Waiting
 from autoscaler.sandbox.recorded_cloud import CloudCall, CloudVerb
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
@@ -55,16 +57,17 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
         chosen_option="" if played is None or played.chosen is None else played.chosen.group.id,
         scale_ups=_changes(calls, CloudVerb.INCREASE),
         target_decreases=_changes(calls, CloudVerb.DECREASE_TARGET),
-        scale_up_result=_result(report),
+        scale_up_result=_result(report, report.scale_up.result, ScaleUpResult.NOT_TRIED),
         pods_triggered_scale_up=[] if plan is None else _keys(plan.triggered),
         pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
         pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
         no_scale_up_reasons={} if plan is None else _messages(plan),
         unneeded_nodes=sorted(removal.node.name for removal in report.scale_down.unneeded),
         unremovable={
-            name: _staying(unremovable) for name, unremovable in sorted(report.scale_down.unremovable.items())
+            name: msgspec.convert(unremovable, StayingNode, from_attributes=True)
+            for name, unremovable in sorted(report.scale_down.unremovable.items())
         },
-        scale_down_result=_scale_down_result(report),
+        scale_down_result=_result(report, report.scale_down.result, ScaleDownResult.NOT_TRIED),
         deleted_empty=_leaving(report.scale_down.deletions.empty),
         deleted_drain=_leaving(report.scale_down.deletions.drained),
         replacements=[_replacement(replacement) for replacement in report.replacements.all],
@@ -113,28 +116,11 @@ def deletes_in(calls: Iterable[CloudCall], but_for: Collection[str] = ()) -> lis
     return sorted(deletes, key=lambda delete: (delete.group, delete.id))
 
 
-def _result(report: PassReport) -> str:
+def _result(report: PassReport, result: ScaleUpResult | ScaleDownResult | None, not_tried: str) -> str:
     """Return the result as Cluster Autoscaler's status has it; none if the pass ended before it had one."""
-    if report.scale_up.result is not None:
-        return report.scale_up.result.value
-    return "" if report.registry is None else ScaleUpResult.NOT_TRIED.value
-
-
-def _scale_down_result(report: PassReport) -> str:
-    if report.scale_down.result is not None:
-        return report.scale_down.result.value
-    return "" if report.registry is None else ScaleDownResult.NOT_TRIED.value
-
-
-def _staying(unremovable: UnremovableNode) -> StayingNode:
-    return StayingNode(
-        reason=unremovable.reason,
-        detail=unremovable.detail,
-        pod=unremovable.pod,
-        pod_reason=unremovable.pod_reason,
-        utilization=unremovable.utilization,
-        time_left_s=unremovable.time_left_s,
-    )
+    if result is not None:
+        return result.value
+    return "" if report.registry is None else not_tried
 
 
 def _leaving(removals: Iterable[Removal]) -> list[LeavingNode]:

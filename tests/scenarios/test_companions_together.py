@@ -34,15 +34,14 @@ class Reservations:
     """The reservations of a world, and a way to ask for some."""
 
     def __init__(self, world: HeadroomWorld) -> None:
-        reading = read_reservations(_ONE_JOB, -10)
-        assert reading.reservations is not None, reading.problems
+        section = read_reservations(_ONE_JOB, -10)
         metrics = Metrics()
         metrics.start()
         counted = ReservationMetrics(metrics.companion(RESERVATIONS))
         writes = Writes(world.client, world.lease, world.clock, lambda _seconds: True)  # type: ignore[arg-type]
-        store = ConfigMapStore(world.client, writes, reading.reservations.store)
+        store = ConfigMapStore(world.client, writes, section.store)
         self._world = world
-        self._commits = ReservationInbox(reading.reservations, store, world.executor, world.clock, counted, world)
+        self._commits = ReservationInbox(section, store, world.executor, world.clock, counted, world)
         self.keeper = ReservationKeeper(self._commits, store, counted, world.clock)
         assert self._commits.load()
 

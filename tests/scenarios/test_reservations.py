@@ -41,9 +41,7 @@ def a_target(name: str = "gpu", cpu: str = "2", **fields: Any) -> dict[str, Any]
 
 def a_section(*targets: dict[str, Any], **fields: Any) -> Reservations:
     data = {"store": {"namespace": HOME}, "targets": list(targets or [a_target()]), **fields}
-    reading = read_reservations(data, -10)
-    assert reading.reservations is not None, reading.problems
-    return reading.reservations
+    return read_reservations(data, -10)
 
 
 class Cluster:

@@ -24,14 +24,15 @@ def a_pool(**fields: Any) -> dict[str, Any]:
 
 
 def read(*pools: dict[str, Any], cutoff: int = -10, **fields: Any) -> Headroom:
-    reading = read_headroom({"pools": list(pools), **fields}, cutoff)
-    assert reading.problems == ()
-    assert reading.headroom is not None
-    return reading.headroom
+    return read_headroom({"pools": list(pools), **fields}, cutoff)
 
 
 def problems(*pools: dict[str, Any], cutoff: int = -10, **fields: Any) -> tuple[str, ...]:
-    return read_headroom({"pools": list(pools), **fields}, cutoff).problems
+    try:
+        read(*pools, cutoff=cutoff, **fields)
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def test_defaults() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.config.headroom import read_headroom
 from autoscaler.config.reservations import read_reservations
+from autoscaler.errors import ConfigError
 
 PLACES = ("headroom.pools[0].leadTime", "reservations.targets[0].leadTime")
 
@@ -16,10 +17,17 @@ def read(value: object) -> tuple[list[Any], list[str]]:
     pool = {"name": "ci", "namespace": "ci", "resources": {"cpu": 1}, **own}
     container = {"name": "c", "resources": {"requests": {"cpu": 1}}}
     target = {"name": "ci", "podTemplate": {"spec": {"containers": [container]}}, **own}
-    pools, targets = read_headroom({"pools": [pool]}, -10), read_reservations({"targets": [target]}, -10)
-    found: list[Any] = [] if pools.headroom is None else [pools.headroom.pools[0].lead_time_s]
-    found += [] if targets.reservations is None else [targets.reservations.targets[0].lead_time_s]
-    return found, [*pools.problems, *targets.problems]
+    found: list[Any] = []
+    problems: list[str] = []
+    try:
+        found.append(read_headroom({"pools": [pool]}, -10).pools[0].lead_time_s)
+    except ConfigError as error:
+        problems += error.problems
+    try:
+        found.append(read_reservations({"targets": [target]}, -10).targets[0].lead_time_s)
+    except ConfigError as error:
+        problems += error.problems
+    return found, problems
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,11 @@ def a_target(name: str = "gpu", **fields: Any) -> dict[str, Any]:
 
 
 def problems(*targets: dict[str, Any], **fields: Any) -> tuple[str, ...]:
-    return read_reservations({"targets": list(targets), **fields}, -10).problems
+    try:
+        read_reservations({"targets": list(targets), **fields}, -10)
+    except ConfigError as error:
+        return error.problems
+    return ()
 
 
 def test_the_documented_example_is_fine() -> None:
@@ -53,9 +57,7 @@ def test_the_documented_example_is_fine() -> None:
         },
         -10,
     )
-    assert found.problems == ()
-    assert found.reservations is not None
-    assert (found.reservations.replay_ttl_s, found.reservations.retry_delays[-1]) == (259_200.0, 16.0)
+    assert (found.replay_ttl_s, found.retry_delays[-1]) == (259_200.0, 16.0)
 
 
 @pytest.mark.parametrize(

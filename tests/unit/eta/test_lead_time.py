@@ -112,9 +112,8 @@ def test_what_somebody_sets_is_not_learned() -> None:
 
 
 def a_pool(**fields: object) -> tuple[HeadroomPool, Headroom]:
-    reading = read_headroom({"pools": [{"name": "ci", "namespace": "ci", "resources": {"cpu": "2"}, **fields}]}, -10)
-    assert reading.headroom is not None, reading.problems
-    return reading.headroom.pools[0], reading.headroom
+    headroom = read_headroom({"pools": [{"name": "ci", "namespace": "ci", "resources": {"cpu": "2"}, **fields}]}, -10)
+    return headroom.pools[0], headroom
 
 
 def test_a_pool_can_go_where_its_selector_its_tolerations_and_its_size_allow() -> None:

@@ -27,9 +27,7 @@ OFFICE = {
 
 def a_pool(*policies: dict[str, Any], **fields: Any) -> HeadroomPool:
     data = {"name": "ci", "namespace": "ci", "resources": {"cpu": "2"}, "policies": list(policies), **fields}
-    reading = read_headroom({"pools": [data]}, -10)
-    assert reading.headroom is not None, reading.problems
-    return reading.headroom.pools[0]
+    return read_headroom({"pools": [data]}, -10).pools[0]
 
 
 def at(text: str) -> Instant:

@@ -417,19 +417,3 @@ def test_identities_are_unique() -> None:
 
 def test_times_carry_microseconds() -> None:
     assert micro_time(1_700_000_000.25) == "2023-11-14T22:13:20.250000Z"
-
-
-@pytest.mark.parametrize(
-    ("timings", "words"),
-    [
-        pytest.param(LeaseTimings(lease_s=10), "must be longer than the renew deadline", id="lease too short"),
-        pytest.param(LeaseTimings(retry_s=9), "renew deadline must be longer", id="retry too long"),
-        pytest.param(LeaseTimings(retry_s=0), "retry period", id="no retry period"),
-    ],
-)
-def test_impossible_timings_are_refused(timings: LeaseTimings, words: str) -> None:
-    assert any(words in p for p in timings.problems())
-
-
-def test_the_usual_timings_are_possible() -> None:
-    assert list(LeaseTimings().problems()) == []

@@ -65,9 +65,7 @@ class Door:
             "podTemplate": {"spec": {"containers": [container]}},
             "github": {"repositories": ["acme/*"], "labels": ["gpu", "linux", "x64"]},
         }
-        reading = read_reservations({"targets": [target], **fields}, -10)
-        assert reading.reservations is not None, reading.problems
-        self.inbox = FakeInbox(reading.reservations)
+        self.inbox = FakeInbox(read_reservations({"targets": [target], **fields}, -10))
         self.clock = VirtualClock(wall=NOW)
         self.metrics = Metrics()
         self.metrics.start()

@@ -59,9 +59,7 @@ class Listener:
     """The listener on a socket; nothing is stored."""
 
     def __init__(self) -> None:
-        reading = read_reservations({"targets": [TARGET]}, -10)
-        assert reading.reservations is not None, reading.problems
-        self.inbox = FakeInbox(reading.reservations)
+        self.inbox = FakeInbox(read_reservations({"targets": [TARGET]}, -10))
         self.clock = VirtualClock(wall=NOW)
         counted = ReservationMetrics(Metrics().companion(RESERVATIONS))
         self.api = ReservationApi(self.inbox, targets, (GITHUB,), (API,), counted, self.clock)
