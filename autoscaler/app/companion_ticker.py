@@ -7,39 +7,26 @@ from autoscaler.loop.companion import Companion, Companions
 from autoscaler.ports import Executor, Leadership
 
 
-class CompanionTicker:
-    """Calls companions at their intervals, each on a thread of the executor, from `start` until the executor stops."""
+def start_ticking(
+    companions: Companions, executor: Executor, clock: Clock, leadership: Leadership, *, at_least_s: float = 0.0
+) -> None:
+    """Call companions at their intervals, each on a thread of the executor, from now on until the executor stops.
 
-    def __init__(
-        self,
-        companions: Companions,
-        executor: Executor,
-        clock: Clock,
-        leadership: Leadership,
-        *,
-        at_least_s: float = 0.0,
-    ) -> None:
-        """A companion waits at least `at_least_s` between two ticks."""
-        self._companions = companions
-        self._executor = executor
-        self._clock = clock
-        self._leadership = leadership
-        self._at_least_s = at_least_s
+    The first tick of each companion happens at once. A companion waits at least `at_least_s` between two ticks.
+    """
 
-    def start(self) -> None:
-        """Begin: the first tick of each companion happens at once."""
-        for companion in self._companions.members:
-            if companion.interval_s is not None:
-                self._executor.submit(partial(self._go_round, companion))
-
-    def _go_round(self, companion: Companion) -> None:
+    def go_round(companion: Companion) -> None:
         while True:
-            began = self._clock.now()
-            if self._leadership.may_write(began, 0.0):
-                self._companions.tick(companion, began)
+            began = clock.now()
+            if leadership.may_write(began, 0.0):
+                companions.tick(companion, began)
             interval_s = companion.interval_s
-            left_s = (
-                0.0 if interval_s is None else began.mono + max(interval_s, self._at_least_s) - self._clock.now().mono
-            )
-            if interval_s is None or not self._executor.sleep(max(0.0, left_s)):
+            if interval_s is None:
                 return
+            left_s = began.mono + max(interval_s, at_least_s) - clock.now().mono
+            if not executor.sleep(max(0.0, left_s)):
+                return
+
+    for companion in companions.members:
+        if companion.interval_s is not None:
+            executor.submit(partial(go_round, companion))

@@ -233,7 +233,7 @@ class Daemon:
             return
         autoscaler, rebuild = made
         self._publisher.start(self._clock.now())
-        self._wiring.ticker(self._timers).start()
+        self._wiring.start_ticking(self._timers)
         while not self._stopping.is_set():
             with self._watchdog.busy():
                 autoscaler = self._reloaded(autoscaler, rebuild)

@@ -1,6 +1,7 @@
 """Reloads the configuration while the daemon runs, on a file change or on request."""
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from hashlib import sha256
 
@@ -106,16 +107,12 @@ class FreshHeadroom:
     """Passes the newest headroom from the deciding thread to the thread of its keeper."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._fresh: Headroom | None = None
+        self._fresh: deque[Headroom | None] = deque(maxlen=1)
 
     def put(self, headroom: Headroom | None) -> None:
         """Store the headroom to use from now on."""
-        with self._lock:
-            self._fresh = headroom
+        self._fresh.append(headroom)
 
     def take(self) -> Headroom | None:
         """Return the headroom stored since the last call; None if there is none."""
-        with self._lock:
-            fresh, self._fresh = self._fresh, None
-        return fresh
+        return self._fresh.pop() if self._fresh else None

@@ -12,7 +12,7 @@ from autoscaler.actuation.fresh_reads import ClusterReader
 from autoscaler.actuation.removal_events import RemovalListener
 from autoscaler.app.build import CarriedOver, Environment, build_autoscaler
 from autoscaler.app.companion_set import CompanionContext, make_companions
-from autoscaler.app.companion_ticker import CompanionTicker
+from autoscaler.app.companion_ticker import start_ticking
 from autoscaler.app.events import ProcessEvents
 from autoscaler.app.loop_trigger import LoopTrigger
 from autoscaler.app.reload import FreshHeadroom
@@ -114,12 +114,10 @@ class Wiring:
         """Create the loop; raises `ConfigError` if the configuration does not suit the provider."""
         return build_autoscaler(config, environment, self._interner, underway)
 
-    def ticker(self, executor: Executor, *, at_least_s: float = 0.0) -> CompanionTicker:
-        """Return the timers of the companions, on threads of this executor."""
-        ports = self._ports
-        return CompanionTicker(
-            self.companion_set.companions, executor, ports.clock, ports.leadership, at_least_s=at_least_s
-        )
+    def start_ticking(self, executor: Executor, *, at_least_s: float = 0.0) -> None:
+        """Start the timers of the companions, on threads of this executor."""
+        companions, ports = self.companion_set.companions, self._ports
+        start_ticking(companions, executor, ports.clock, ports.leadership, at_least_s=at_least_s)
 
 
 def make_metrics(config: Config) -> Metrics:

@@ -208,17 +208,8 @@ def capacity_answer(capacity: accounting.ClusterCapacity) -> CapacityAnswer:
 
 
 def _totals(totals: accounting.ResourceTotals) -> CapacityTotals:
-    return CapacityTotals(
-        nodes=totals.nodes,
-        provisioned=_texts(totals.provisioned),
-        capacity=_texts(totals.capacity),
-        upcoming=_texts(totals.upcoming),
-        running=_texts(totals.running),
-        starting=_texts(totals.starting),
-        pending=_texts(totals.pending),
-        headroom_running=_texts(totals.headroom_running),
-        headroom_pending=_texts(totals.headroom_pending),
-    )
+    parts = {part: _texts(getattr(totals, part)) for part in CapacityTotals.__struct_fields__ if part != "nodes"}
+    return CapacityTotals(nodes=totals.nodes, **parts)
 
 
 def _texts(amounts: Requests) -> QuantityTexts:

@@ -16,7 +16,12 @@ from autoscaler.snapshot.template import Template
 class Leads:
     """Answers from any thread. The template of a group is that of the last pass that knew one."""
 
-    def __init__(self, times: LoopIntervals, pods: Pods, starts: Callable[[], EtaStatus | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        times: LoopIntervals = LoopIntervals(),  # noqa: B008  # frozen
+        pods: Pods = Pods(),  # noqa: B008  # frozen
+        starts: Callable[[], EtaStatus | None] = lambda: None,
+    ) -> None:
         """`starts` returns the known start-up times; None if they are not estimated."""
         self._times = times
         self._pods = pods

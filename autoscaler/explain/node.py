@@ -43,10 +43,8 @@ def explain_node(target: str, node: Node, ended: ExplainedPass) -> NodeExplanati
         remedy=remedies[0] if remedies else None,
         alternatives=remedies[1:],
     )
-    return answer if unremovable is None else _with_reason(answer, unremovable)
-
-
-def _with_reason(answer: NodeExplanation, unremovable: UnremovableNode) -> NodeExplanation:
+    if unremovable is None:
+        return answer
     return msgspec.structs.replace(
         answer,
         reason=unremovable.reason,

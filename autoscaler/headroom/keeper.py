@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.headroom import Headroom, OnShutdown, warnings
-from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
-from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_times import Leads
 from autoscaler.headroom.metrics import HeadroomMetrics
 from autoscaler.headroom.objects import owner_labels, read_deployment
@@ -55,7 +53,7 @@ class HeadroomKeeper(Companion):
         self._metrics = metrics
         self._clock = clock
         self._changed = changed
-        self._leads = leads or Leads(LoopIntervals(), Pods())
+        self._leads = leads or Leads()
         self._view: ClusterView | None = None
         self._members: dict[str, ManagedPool] = {}
         self._removed: set[str] = set()

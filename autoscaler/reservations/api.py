@@ -6,7 +6,7 @@ clients can safely send it again. Answers never repeat the body or any part of a
 """
 
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qs
 
@@ -64,29 +64,21 @@ class AnnouncementInbox(IntakeStatus, Inbox[Operation, OperationResult], Protoco
         ...
 
 
-class Targets(Protocol):
-    """Returns the state of targets, as recent as possible."""
-
-    def __call__(self) -> tuple[TargetStatus, ...]:
-        """Return all targets."""
-        ...
-
-
 class ReservationApi:
     """Answers requests, on any thread."""
 
     def __init__(
         self,
         inbox: AnnouncementInbox,
-        targets: Targets,
+        targets: Callable[[], tuple[TargetStatus, ...]],
         github: Iterable[bytes],
         api: Iterable[bytes],
         metrics: ReservationMetrics,
         clock: Clock,
         answer_s: float = _ANSWER_S,
     ) -> None:
-        """`github` and `api` return the secrets and are called for each request; `answer_s` limits the time of a
-        response in seconds.
+        """`targets` returns their state, as recent as possible. `github` and `api` return the secrets and are called
+        for each request; `answer_s` limits the time of a response in seconds.
         """
         self._inbox = inbox
         self._targets = targets

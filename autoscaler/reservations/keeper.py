@@ -8,9 +8,7 @@ import msgspec
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.reservations import Reservations, ReservationTarget, template_problems
-from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_time import Ahead, Lead
 from autoscaler.eta.lead_times import Leads
 from autoscaler.logs import Log
@@ -67,7 +65,7 @@ class ReservationKeeper(Companion):
         self._store = store
         self._metrics = metrics
         self._clock = clock
-        self._leads = leads or Leads(LoopIntervals(), Pods())
+        self._leads = leads or Leads()
         self._interner = PodInterner()
         self._templates_at = float("-inf")
         self._classes = self._made_classes(commits.section)

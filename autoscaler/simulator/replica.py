@@ -117,7 +117,7 @@ class Replica:
         self._listener = context.listener
         self.autoscaler = wiring.autoscaler(config, wiring.environment(context.provider, context.listener))
         self._ended: PassReport | None = None
-        wiring.ticker(self._timers, at_least_s=context.tick_s).start()
+        wiring.start_ticking(self._timers, at_least_s=context.tick_s)
 
     @property
     def due(self) -> float:

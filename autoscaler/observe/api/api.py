@@ -1,7 +1,7 @@
 """The read-only routes: metrics, health, the status page and its data as JSON."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from autoscaler.observe.http.endpoint import Anything, Endpoint, EndpointRoutes,
 from autoscaler.observe.http.health import HealthCheck, HealthResult
 from autoscaler.observe.http.routing import HTML, TEXT, Request, Response
 from autoscaler.observe.metrics import exposition
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.page.document import PageOptions, page_response
 from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.section import CompanionSection
@@ -33,16 +34,8 @@ from autoscaler.observe.status import StatusBoard, StatusView
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
 
 
-class Scraped(Protocol):
-    """Has metrics as text."""
-
-    def scrape(self) -> bytes:
-        """Return them in `exposition.CONTENT_TYPE`."""
-        ...
-
-
 def read_routes(
-    board: StatusBoard, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[CompanionSection] = ()
+    board: StatusBoard, metrics: Metrics, health: HealthCheck, clock: Clock, blocks: Sequence[CompanionSection] = ()
 ) -> EndpointRoutes:
     """Return the routes of every replica, leading or not; `blocks` are what companions add to the page."""
     endpoints = {
@@ -54,7 +47,7 @@ def read_routes(
 
 
 def _pages(
-    board: StatusBoard, metrics: Scraped, clock: Clock, health: HealthCheck, blocks: Sequence[CompanionSection]
+    board: StatusBoard, metrics: Metrics, clock: Clock, health: HealthCheck, blocks: Sequence[CompanionSection]
 ) -> dict[str, Endpoint[Any]]:
     def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()

@@ -130,7 +130,7 @@ class HealthCheck:
     ) -> None:
         """`api_server` returns the current state of the API server."""
         self._limits = limits
-        self._api_server = api_server
+        self.api_server = api_server
         self._activity = LoopActivity(now, now)
         self._lock = threading.Lock()
 
@@ -168,15 +168,11 @@ class HealthCheck:
     def ready(self, now: Instant) -> HealthResult:
         """Answer `/readyz`."""
         verdict = readiness(self._activity, self._limits, now)
-        return freshness(self._api_server(now), self._limits) if verdict.ok else verdict
-
-    def api_server(self, now: Instant) -> ApiServerHealth:
-        """Return the current state of the API server."""
-        return self._api_server(now)
+        return freshness(self.api_server(now), self._limits) if verdict.ok else verdict
 
     def complaints(self, now: Instant) -> tuple[str, ...]:
         """Return the problems that the status page shows first."""
-        return tuple(complaints(self._api_server(now), self._limits))
+        return tuple(complaints(self.api_server(now), self._limits))
 
 
 def _later(first: Instant, second: Instant) -> Instant:

@@ -101,7 +101,11 @@ def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
         "components": {
             "schemas": {**answered, **requested},
             "responses": {**refusals, "default": _refusal(_OTHERWISE)},
-            **({"securitySchemes": {name: _signature(name) for name in signatures}} if signatures else {}),
+            **(
+                {"securitySchemes": {name: {"type": "apiKey", "in": "header", "name": name} for name in signatures}}
+                if signatures
+                else {}
+            ),
         },
     }
 
@@ -173,7 +177,3 @@ def _answer(response: SuccessResponse, forms: _Forms) -> dict[str, Any]:
 
 def _refusal(text: str) -> dict[str, Any]:
     return {"description": text, "content": {JSON: {"schema": {"$ref": f"{_SCHEMAS}{ErrorEnvelope.__name__}"}}}}
-
-
-def _signature(name: str) -> dict[str, Any]:
-    return {"type": "apiKey", "in": "header", "name": name}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from autoscaler.app.companion_ticker import CompanionTicker
+from autoscaler.app.companion_ticker import start_ticking
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
@@ -94,7 +94,7 @@ class TestRounds:
         clock = VirtualClock()
         quick, slow, none = Diary("quick", 10.0), Diary("slow", 25.0), Diary("none", None)
         with VirtualExecutor(clock) as executor:
-            CompanionTicker(Companions([quick, slow, none]), executor, clock, Unopposed()).start()
+            start_ticking(Companions([quick, slow, none]), executor, clock, Unopposed())
             executor.run_until(30.0)
         assert (quick.ticks, slow.ticks, none.ticks) == ([0, 10, 20, 30], [0, 25], [])
 
@@ -102,7 +102,7 @@ class TestRounds:
         clock, failed = VirtualClock(), list[str]()
         bad = Diary("bad", 10.0, raises=RetryLater("later"))
         with VirtualExecutor(clock) as executor:
-            CompanionTicker(Companions([bad], failed.append), executor, clock, Unopposed()).start()
+            start_ticking(Companions([bad], failed.append), executor, clock, Unopposed())
             executor.run_until(20.0)
         assert bad.ticks == [0, 10, 20]
         assert failed == ["bad"] * 3
@@ -110,7 +110,7 @@ class TestRounds:
     def test_nothing_ticks_once_the_lease_has_run_out(self) -> None:
         clock, diary = VirtualClock(), Diary()
         with VirtualExecutor(clock) as executor:
-            CompanionTicker(Companions([diary]), executor, clock, Partly(until=15.0)).start()
+            start_ticking(Companions([diary]), executor, clock, Partly(until=15.0))
             executor.run_until(60.0)
         assert diary.ticks == [0, 10]
 
