@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,8 +13,10 @@ from autoscaler.config.flags import Flag, flags
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from autoscaler.objects.meta import unix_seconds
 from cloudprovider.nearest import nearest
 
+T = TypeVar("T")
 _FILES = frozenset({"FILE", "SCENARIO", "DUMP", "CONFIG"})
 """Metavars of arguments that are files."""
 _REQUIRED = "the following arguments are required: "
@@ -170,6 +172,22 @@ def add_repeatable(
 ) -> None:
     """Declare an option that may be given several times; `read` is argparse's `type`."""
     parser.add_argument(name, action="append", default=[], type=read, metavar=metavar, help=help_text)
+
+
+def content_at(path: str, option: str, read: Callable[[str], T]) -> T:
+    """Return the content of a file; raises `ConfigError`, which names the option, for what `read` refuses."""
+    try:
+        return read(path)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {path} {error}") from error
+
+
+def moment(text: str) -> float:
+    """Read a time into Unix seconds, for argparse."""
+    try:
+        return unix_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
 
 
 def accept_flags(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.cli import output, sources
-from autoscaler.cli.arguments import accept_flags, add_repeatable
+from autoscaler.cli.arguments import accept_flags, add_repeatable, content_at
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.table import Table
 from autoscaler.errors import ConfigError
@@ -65,7 +65,7 @@ def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
     if path is None:
         return {}
     try:
-        boots = msgspec.json.decode(_bytes(path, "--boots"), type=dict[str, list[float]])
+        boots = msgspec.json.decode(content_at(path, "--boots", read_file), type=dict[str, list[float]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--boots: {path} is not a JSON object of lists of seconds: {error}") from error
     if any(not 0 <= boot_s < 1e9 for seconds in boots.values() for boot_s in seconds):
@@ -75,14 +75,7 @@ def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
 
 def _pod(path: str) -> Pod:
     try:
-        return read_pod(_bytes(path, "--pod"))
+        return read_pod(content_at(path, "--pod", read_file))
     except HttpProblem as problem:
         where = f"{path}: {problem.field}" if problem.field else path
         raise ConfigError(f"--pod: {where}: {problem}") from problem
-
-
-def _bytes(path: str, option: str) -> bytes:
-    try:
-        return read_file(path)
-    except ValueError as error:
-        raise ConfigError(f"{option}: {path} {error}") from error

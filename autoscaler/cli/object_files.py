@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from autoscaler.cli.arguments import add_repeatable
+from autoscaler.cli.arguments import add_repeatable, content_at, moment
 from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
-from autoscaler.objects.meta import JsonObject, unix_seconds
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.snapshot.cluster import ClusterView, view_of
@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def instant(text: str) -> float:
-    """Read a time into Unix seconds, for argparse."""
-    try:
-        return unix_seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
-
-
 def add_planner(actions: "Actions", section: str, does: str, kinds: str) -> argparse.ArgumentParser:
     """Declare `plan` of a companion, for a file with its section, and return the parser.
 
@@ -35,7 +27,7 @@ def add_planner(actions: "Actions", section: str, does: str, kinds: str) -> argp
     """
     plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
-    plan.add_argument("--now", type=instant, help="time to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument("--now", type=moment, help="time to plan for, such as 2026-11-20T10:00:00Z (default: now)")
     add_repeatable(
         plan, "--objects", "FILE", f"{kinds} as kubectl get -A -o json or yaml prints them; - is standard input"
     )
@@ -78,10 +70,7 @@ def read_cluster(paths: Sequence[str], take: Callable[[JsonObject], object]) -> 
 
 
 def _objects(path: str) -> Iterator[JsonObject]:
-    try:
-        text = read_text(path)
-    except ValueError as error:
-        raise ConfigError(f"--objects: {path} {error}") from error
+    text = content_at(path, "--objects", read_text)
     try:
         documents = parse_documents(text)
     except ValueError as error:

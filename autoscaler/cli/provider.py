@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler import logs
 from autoscaler.cli import output
-from autoscaler.cli.arguments import accept_flags, add_repeatable, daemon_config
+from autoscaler.cli.arguments import accept_flags, add_repeatable, content_at, daemon_config
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.cli.table import Style, Styled
@@ -100,14 +100,7 @@ def _credentials(args: argparse.Namespace) -> "Credentials | None":
         return None
     if missing:
         raise ConfigError(f"{name}: is required beside the other two files" for name in missing)
-    return Credentials(*(_pem(name, path) for name, path in files.items()))
-
-
-def _pem(name: str, path: str) -> bytes:
-    try:
-        return read_pem(path)
-    except ValueError as error:
-        raise ConfigError(f"{name}: {path} {error}") from error
+    return Credentials(*(content_at(path, name, read_pem) for name, path in files.items()))
 
 
 def _checked(args: argparse.Namespace) -> list[Result]:

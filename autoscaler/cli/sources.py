@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.cli.arguments import add_repeatable
+from autoscaler.cli.arguments import add_repeatable, moment
 from autoscaler.cli.progress import progress
 from autoscaler.clock import SystemClock
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
 from autoscaler.config.load import load as load_config
 from autoscaler.errors import ConfigError
-from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.codec import collector_paused
 from autoscaler.scenario.codec import load as load_scenario
 from autoscaler.scenario.dump import Dump, DumpText, read_dump
@@ -47,17 +46,10 @@ def add_dump_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig (default: the current one)")
     parser.add_argument(
-        "--now", type=_time, metavar="TIME", help="time of the plan (default: the newest time in the input)"
+        "--now", type=moment, metavar="TIME", help="time of the plan (default: the newest time in the input)"
     )
     parser.add_argument("--runs", type=_runs, metavar="N", help="passes to look ahead (default 1)")
     parser.add_argument("--step", type=_step, metavar="DURATION", help="time between passes (default 10s)")
-
-
-def _time(text: str) -> float:
-    try:
-        return unix_seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-01-05T12:00:00Z") from error
 
 
 def _runs(text: str) -> int:

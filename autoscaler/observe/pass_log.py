@@ -186,33 +186,18 @@ def _headline(status: PublishedStatus) -> str | None:
 
 
 def _write_occurrence(occurrence: Occurrence) -> None:
-    error = None if occurrence.error is None else occurrence.error.message
+    group, nodes, error = occurrence.group, occurrence.nodes, occurrence.error
+    seconds = None if occurrence.lasted_s is None else round(occurrence.lasted_s)
     match occurrence.incident:
         case Incident.SCALE_UP_FINISHED:
-            log.info(
-                "scale_up.finished",
-                group=occurrence.group,
-                nodes=occurrence.nodes,
-                seconds=_whole_seconds(occurrence.lasted_s),
-            )
+            log.info("scale_up.finished", group=group, nodes=nodes, seconds=seconds)
         case Incident.SCALE_UP_TIMED_OUT:
-            log.warning(
-                "scale_up.timed_out",
-                group=occurrence.group,
-                nodes=occurrence.nodes,
-                seconds=_whole_seconds(occurrence.lasted_s),
-            )
+            log.warning("scale_up.timed_out", group=group, nodes=nodes, seconds=seconds)
         case Incident.CREATION_FAILED:
-            code = None if occurrence.error is None else occurrence.error.code
-            log.warning(
-                "machines.not_created", group=occurrence.group, machines=occurrence.nodes, code=code, error=error
-            )
+            code, text = (None, None) if error is None else (error.code, error.message)
+            log.warning("machines.not_created", group=group, machines=nodes, code=code, error=text)
         case Incident.UNREGISTERED_KEPT:
-            log.detail("machines.kept_at_minimum", group=occurrence.group, machines=occurrence.nodes)
-
-
-def _whole_seconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds)
+            log.detail("machines.kept_at_minimum", group=group, machines=nodes)
 
 
 def _write_correction(correction: Resized) -> None:

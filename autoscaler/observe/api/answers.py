@@ -3,6 +3,7 @@
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from autoscaler.observe.cost import ClusterCost
 from autoscaler.observe.status import (
@@ -22,9 +23,9 @@ from autoscaler.observe.status import (
 
 _LONGEST_NAME = 512
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_NAME)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000, description="Maximum number of items to return.")]
-Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="Number of items to skip at the beginning.")]
+Name = Annotated[str, Meta(min_length=1, max_length=_LONGEST_NAME)]
+Limit = Annotated[int, Meta(ge=1, le=10_000, description="Maximum number of items to return.")]
+Offset = Annotated[int, Meta(ge=0, le=10_000_000, description="Number of items to skip at the beginning.")]
 
 ListItem = TypeVar("ListItem")
 
@@ -39,26 +40,20 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
 class NodesQuery(ListQuery, frozen=True, kw_only=True):
     """The nodes to return."""
 
-    group: Annotated[Name, msgspec.Meta(description="Only nodes of this group.")] | msgspec.UnsetType = msgspec.UNSET
-    state: Annotated[NodeState, msgspec.Meta(description="Only nodes in this state.")] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )
+    group: Annotated[Name, Meta(description="Only nodes of this group.")] | UnsetType = UNSET
+    state: Annotated[NodeState, Meta(description="Only nodes in this state.")] | UnsetType = UNSET
 
 
 class PodsQuery(ListQuery, frozen=True, kw_only=True):
     """The pending pods to return."""
 
-    namespace: Annotated[Name, msgspec.Meta(description="Only pods of this namespace.")] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )
+    namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
 
 
 class PlansQuery(ListQuery, frozen=True, kw_only=True):
     """The decisions to return."""
 
-    group: Annotated[Name, msgspec.Meta(description="Only decisions about this group.")] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )
+    group: Annotated[Name, Meta(description="Only decisions about this group.")] | UnsetType = UNSET
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
