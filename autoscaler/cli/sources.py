@@ -101,7 +101,7 @@ def imported(args: argparse.Namespace) -> Imported:
 def _imported(args: argparse.Namespace) -> Imported:
     config = load_config(args.flags)
     if args.objects:
-        dump, name, now_s = _read_files(args.objects), _name_of(args.objects), args.now
+        dump, name, now_s = _read_files(args.objects), Path(args.objects[0]).stem, args.now
     elif config.kube.kubeconfig or config.kube.kubernetes:
         clock = SystemClock()
         from autoscaler.cli.live_cluster import read_live
@@ -120,10 +120,6 @@ def _imported(args: argparse.Namespace) -> Imported:
     )
     imported_dump = import_dump(dump, wishes)
     return msgspec.structs.replace(imported_dump, warnings=(*_unused(dump), *imported_dump.warnings))
-
-
-def _name_of(paths: Sequence[str]) -> str:
-    return Path(paths[0]).stem
 
 
 def _groups(path: str) -> Mapping[str, Any]:

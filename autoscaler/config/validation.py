@@ -16,8 +16,8 @@ PlaceNamer = Callable[[str], str]
 
 def problems(config: Config, place: PlaceNamer) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
-    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features, _eta)
-    return list(chain.from_iterable(check(config, place) for check in checks))
+    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features)
+    return [*chain.from_iterable(check(config, place) for check in checks), *eta.problems(config.eta, place)]
 
 
 def _loop(config: Config, place: PlaceNamer) -> Iterator[str]:
@@ -115,7 +115,3 @@ def _features(config: Config, place: PlaceNamer) -> Iterator[str]:
             f"{place('enable-dynamic-resource-allocation')}: false is no longer possible; "
             "drop it, or use --compatibility=1.31"
         )
-
-
-def _eta(config: Config, place: PlaceNamer) -> Iterator[str]:
-    yield from eta.problems(config.eta, place)

@@ -139,10 +139,6 @@ def _unready(case: NodeCase, stays: UnremovableNode) -> Remedies:
     yield _by_flag(stays.reason, flag, f"is not ready, and --{flag.flag} is off", text)
 
 
-def _not_autoscaled(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    yield _without_group(case)
-
-
 def _without_group(case: NodeCase) -> Remedy:
     text = "Remove the node by hand, or make it part of a node group."
     culprit = CulpritKind.NODE, case.name
@@ -257,10 +253,6 @@ def _parallelism(case: NodeCase, stays: UnremovableNode) -> Remedies:
     text = f"Wait until the others are gone, or {told(needed)} to remove more at once."
     cause = f"has to wait, since as many nodes as --{flag} allows are being removed"
     yield remedy(stays.reason, (CulpritKind.FLAG, flag), text, needed, cause)
-
-
-def _at_minimum(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
-    yield from _minimum(case, group)
 
 
 def _minimum(case: NodeCase, group: Group) -> Remedies:
@@ -381,7 +373,7 @@ def _group_held(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedie
 _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remedies]] = {
     UnremovableReason.DISABLED: _disabled,
     UnremovableReason.UNREADY_DISABLED: _unready,
-    UnremovableReason.NOT_AUTOSCALED: _not_autoscaled,
+    UnremovableReason.NOT_AUTOSCALED: lambda case, _: iter((_without_group(case),)),
     UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH: _not_long_enough,
     UnremovableReason.NOT_UNREADY_LONG_ENOUGH: _not_long_enough,
     UnremovableReason.MAX_DELETIONS: _parallelism,
@@ -393,7 +385,7 @@ _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remed
     UnremovableReason.TOO_MANY_A_MINUTE: _until_next_minute,
 }
 _OF_GROUP: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode, Group], Remedies]] = {
-    UnremovableReason.MIN_SIZE: _at_minimum,
+    UnremovableReason.MIN_SIZE: lambda case, _, group: _minimum(case, group),
     UnremovableReason.ATOMIC: _atomic,
     UnremovableReason.MINIMAL_RESOURCES: _scarce,
     UnremovableReason.NOT_UNDERUTILIZED: _used,
