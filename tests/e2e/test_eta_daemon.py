@@ -114,7 +114,7 @@ def pods(sandbox: Sandbox) -> set[str]:
 def test_load_starts_is_reported_and_is_taken_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cloud = a_cloud("web")
     with Sandbox(tmp_path, cloud) as sandbox, Replica(sandbox.kubeconfig, provider=cloud, name=NAME):
-        words = ["--count=3", "--max-pods=2", "--cpu=900m", "--memory=1Gi", "--in-namespace=default"]
+        words = ["--count=3", "--max-pods=2", "--cpu=900m", "--memory=1Gi", "--duration=1", "--in-namespace=default"]
         assert main(["load", f"--kubeconfig={sandbox.kubeconfig}", *words, "-o", "json"]) == 0
         (answer,) = json.loads(capsys.readouterr().out)
         assert {name: answer[name] for name in ("requested", "created", "capped", "started", "failed")} == {

@@ -34,7 +34,7 @@ def test_a_constant_workload_is_disturbed_until_it_has_settled_and_then_not_in_s
         a_deployment("web", replicas=3, cpu="2"),
         a_budget("app", minAvailable=6),
     ]
-    with consolidating(dear_cloud(big=3), *objects, scan_interval="180s") as world:
+    with consolidating(dear_cloud(big=3), *objects, scan_interval="300s") as world:
         world.run_for(4 * HOUR_S)
         settled, calls, pods = (
             targets(world),
@@ -58,7 +58,7 @@ def test_a_packing_that_the_scheduler_undoes_is_not_tried_again_and_again() -> N
         a_deployment("app0", replicas=5, cpu="500m", memory="1024Mi"),
         a_deployment("app1", replicas=5, cpu="1000m", memory="3000Mi"),
     ]
-    with consolidating(cloud, *apps, seed=2) as world:
+    with consolidating(cloud, *apps, seed=2, scan_interval="120s") as world:
         world.run_for(4 * HOUR_S)
         calls = len(world.calls)
         assert targets(world) == {"g0": 5, "g1": 0, "g2": 0}
@@ -108,7 +108,7 @@ def test_a_stock_out_in_the_middle_leaves_everything_where_it_was() -> None:
 def test_old_nodes_are_renewed_one_after_the_other() -> None:
     cloud = a_cloud(a_group("web", boot=(60.0, 60.0)), machines={"web": 3})
     objects = [a_deployment("app", replicas=9), a_budget("app", maxUnavailable=1)]
-    with a_world(cloud, *objects, scan_interval="30s", max_node_age="24h") as world:
+    with a_world(cloud, *objects, scan_interval="60s", max_node_age="24h") as world:
         world.run_for(DAY_S - 60)
         assert not world.calls
         world.run_for(3 * HOUR_S)
