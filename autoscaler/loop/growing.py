@@ -17,6 +17,7 @@ from autoscaler.reasons import ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup.pending import planned
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
+from autoscaler.scaleup.torn_gangs import torn_apart, without_gangs
 
 _LONGEST_S = 60.0
 """Seconds after which a pass stops trying another group after a failed one and leaves the rest to the next pass."""
@@ -52,8 +53,31 @@ class Growing:
             plan = continued(plan, last, pods, refused(stage.increases))
             wanted.update(pod.key for pod in last.triggered)
         missed = wanted.difference(pod.key for pod in last.triggered)
+        stage, plan = self._taken_back(stage, plan)
         lost = any(resized.error is not None for resized in done) or any(pod.key in missed for pod in pods)
         return self._concluded(replace(stage, placer=simulated), plan, lost=lost)
+
+    def _taken_back(self, stage: PodsSorted, plan: ScaleUpPlan) -> tuple[PodsSorted, ScaleUpPlan]:
+        """Return the stage without machines that were asked for in vain, for gangs that could not get all of theirs;
+        and the plan without these gangs. Where the cloud refuses, machines stay.
+        """
+        torn = torn_apart(plan)
+        if not torn.pods:
+            return stage, plan
+        grown = {resized.group: resized.after - resized.before for resized in stage.increases}
+        memory, now = stage.memory.registry, stage.now
+        corrections: list[Resized] = []
+        for group, wanted in torn.machines.items():
+            vain = min(wanted, grown.get(group, 0))
+            if vain > 0:
+                resized = self._cloud.decrease_target(group, vain)
+                corrections.append(resized)
+                if resized.error is not None:
+                    self._events.not_reverted(resized)
+                memory = memories.scaled_up(memory, group, resized.after - resized.before, now, 0.0)
+        repairs = replace(stage.repairs, corrections=(*stage.repairs.corrections, *corrections))
+        stage = replace(remember(stage, registry=memory), repairs=repairs)
+        return with_current_registry(stage, self._cloud), without_gangs(plan, torn)
 
     def _left(self, stage: PodsSorted, plan: ScaleUpPlan, pods: Sequence[Pod]) -> tuple[PodsSorted, tuple[Pod, ...]]:
         """Return the stage with the groups as they are now, and the pods that fit neither on their planned nodes nor on

@@ -21,6 +21,9 @@ def a_world(dice: Random, gangs: int, *, alike: bool) -> Json:
         a_group(f"g{n}", a_template(str(dice.choice((2, 4, 8)))), maxSize=dice.randint(0, 3))
         for n in range(dice.randint(1, 3))
     ]
+    if not alike:
+        for group in groups:
+            group |= {"increaseError": "no more machines"} if dice.random() < 0.25 else {}
     pods = []
     minimums = []
     for n in range(gangs):

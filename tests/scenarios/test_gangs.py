@@ -379,3 +379,34 @@ def test_scale_down_keeps_a_running_gang(least: int, fields: Json, goes: bool) -
     if not goes:
         kept = run.unremovable["n0"]
         assert (kept.pod, kept.pod_reason) == ("default/a-0", BlockingReason.GANG)
+
+
+def refusing(name: str, most: int) -> Json:
+    """Return a group of which the cloud gives nothing."""
+    return a_small_group(name, most, increaseError="no more machines")
+
+
+class TestRefusedIncreases:
+    def test_what_a_gang_cannot_use_is_taken_back(self) -> None:
+        run = a_pass([a_small_group("g", 5), refusing("h", 3)], members("a", 8))
+        assert run.target_sizes == {"g": 0, "h": 0}
+        assert [(change.group, change.increase) for change in run.target_decreases] == [("g", -5)]
+        assert run.pods_triggered_scale_up == []
+        assert outcome(run).told == {too_large("a", 8, 5)}
+
+    def test_another_group_may_give_the_rest(self) -> None:
+        run = a_pass([a_small_group("g", 5), refusing("h", 3), a_small_group("i", 3, "5")], members("a", 8))
+        assert run.target_sizes == {"g": 5, "h": 0, "i": 3}
+        assert run.target_decreases == []
+
+    def test_machines_of_other_pods_stay(self) -> None:
+        pods = [*members("", 2, priority=10), *members("a", 6)]
+        run = a_pass([a_small_group("g", 5), refusing("h", 3)], pods)
+        assert run.target_sizes == {"g": 2, "h": 0}
+        assert sorted(run.pods_triggered_scale_up) == ["default/plain-0", "default/plain-1"]
+
+    def test_the_next_pass_buys_nothing_either(self) -> None:
+        run = a_pass([a_small_group("g", 5), refusing("h", 3)], members("a", 8), runs=2)
+        assert run.target_sizes == {"g": 0, "h": 0}
+        assert (run.scale_ups, run.target_decreases) == ([], [])
+        assert outcome(run).told == {too_large("a", 8, 5)}
