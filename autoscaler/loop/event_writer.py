@@ -67,9 +67,9 @@ class PassEventWriter:
         for shortfall in shortfalls:
             self._warn("NodesShortOfTemplate", event_texts.short_of_template(shortfall))
 
-    def not_reverted(self, failed: Resized) -> None:
-        """Report that the target size of a scale-up that timed out could not be lowered."""
-        self._warn("FailedToRevertScaleUp", event_texts.not_reverted(failed))
+    def not_reverted(self, failed: Resized, after: str = "scale-up timeout") -> None:
+        """Report that the target size could not be lowered after a scale-up that failed in some way."""
+        self._warn("FailedToRevertScaleUp", event_texts.not_reverted(failed, after))
 
     def removed(self, removals: Iterable[RemovedInstances]) -> None:
         """Report unregistered machines that were deleted, or whose deletion failed."""

@@ -73,7 +73,7 @@ class Growing:
                 resized = self._cloud.decrease_target(group, vain)
                 corrections.append(resized)
                 if resized.error is not None:
-                    self._events.not_reverted(resized)
+                    self._events.not_reverted(resized, "a gang could not be completed")
                 memory = memories.scaled_up(memory, group, resized.after - resized.before, now, 0.0)
         repairs = replace(stage.repairs, corrections=(*stage.repairs.corrections, *corrections))
         stage = replace(remember(stage, registry=memory), repairs=repairs)

@@ -42,10 +42,10 @@ def not_created(failed: Occurrence) -> str:
     return f"Failed adding {failed.nodes} nodes to group {failed.group} due to {cause}; source errors: {sources}"
 
 
-def not_reverted(failed: Resized) -> str:
-    """When the target of a scale-up that timed out could not be lowered."""
+def not_reverted(failed: Resized, after: str) -> str:
+    """When the target of a scale-up could not be lowered after it had failed in some way."""
     message = failed.error.message if failed.error else "unknown error"
-    return f"Failed to decrease target size for group {failed.group} after scale-up timeout: {message}"
+    return f"Failed to decrease target size for group {failed.group} after {after}: {message}"
 
 
 def unregistered_removed(machine: str) -> str:
