@@ -7,10 +7,11 @@ from typing import Any
 import yaml
 
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes
-from tests.e2e.asking import BUFFERS, REQUESTS, ask, conditions, define, set_conditions
+from tests.e2e.asking import BUFFERS, CRDS, REQUESTS, ask, conditions, define, set_conditions
 from tests.e2e.machines import AMOUNTS, Machinery, a_group
 from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until
 from tests.fakes import capi
+from tests.unit.capacity import quota_definition
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BASE = ("base/cluster-role.yaml", "base/role.yaml")
@@ -18,6 +19,7 @@ KWOK = "overlays/kwok/role.yaml"
 CLUSTERAPI = "overlays/clusterapi/role.yaml"
 PROVISIONING = "components/provisioning-requests/cluster-role.yaml"
 BUFFERING = "components/capacity-buffers/cluster-role.yaml"
+QUOTAS = "components/capacity-quotas/cluster-role.yaml"
 DRY_RUN = "overlays/dry-run/read-only.yaml"
 NAME = "cluster-autoscaler"
 
@@ -201,6 +203,27 @@ def test_following_buffers_needs_exactly_their_component_besides(tmp_path: Path)
         seen = sandbox.asked(NAME)
     assert denied((*BASE, BUFFERING), seen) == set()
     assert granted([BUFFERING]) - set(map(permission, seen)) == {CREATED_BY_APPLY}
+
+
+def test_keeping_quotas_needs_exactly_their_component_besides(tmp_path: Path) -> None:
+    cloud = a_cloud("web")
+    with Sandbox(tmp_path, cloud) as sandbox:
+        sandbox.storage.create(CRDS, quota_definition())
+        spec = {"limits": {"resources": {"nodes": 1}}}
+        sandbox.storage.create("capacityquotas", {"metadata": {"name": "few"}, "spec": spec})
+        with Replica(
+            sandbox.kubeconfig, "--capacity-quotas-enabled", *PATIENT_LEADER, provider=cloud, name=NAME
+        ) as replica:
+            sandbox.deploy("web", 5)
+            used = {"resources": {"nodes": "1"}}
+            until(
+                lambda: sandbox.storage.list("capacityquotas")[0].get("status", {}).get("used") == used, "one is used"
+            )
+            assert sandbox.targets() == {"web": 1}
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied((*BASE, QUOTAS), seen) == set()
+    assert granted([QUOTAS]) - set(map(permission, seen)) == set()
 
 
 def test_a_dry_run_needs_exactly_to_read(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def a_scalable(name: str = "web", replicas: int = 4, *, cpu: str = "1") -> Scala
     return msgspec.convert({"metadata": meta, "spec": {"replicas": replicas, "template": template}}, Scalable)
 
 
-def a_definition(kind: str, plural: str, *versions: str) -> dict[str, Any]:
+def a_definition(kind: str, plural: str, *versions: str, scope: str = "Namespaced") -> dict[str, Any]:
     """Return the CustomResourceDefinition of a kind in `autoscaling.x-k8s.io`, the newest version first."""
     served = [
         {"name": version, "served": True, "storage": number == 0, "subresources": {"status": {}}}
@@ -91,7 +91,7 @@ def a_definition(kind: str, plural: str, *versions: str) -> dict[str, Any]:
     group = "autoscaling.x-k8s.io"
     return {
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": served},
+        "spec": {"group": group, "scope": scope, "names": names, "versions": served},
     }
 
 
@@ -103,3 +103,8 @@ def request_definition(*versions: str) -> dict[str, Any]:
 def buffer_definition(*versions: str) -> dict[str, Any]:
     """Return the definition of CapacityBuffers."""
     return a_definition("CapacityBuffer", "capacitybuffers", *(versions or ("v1beta1", "v1alpha1")))
+
+
+def quota_definition() -> dict[str, Any]:
+    """Return the definition of CapacityQuotas."""
+    return a_definition("CapacityQuota", "capacityquotas", "v1beta1", scope="Cluster")
