@@ -300,8 +300,8 @@ ROOM = [
         ),
         Skip.MAX_SIZE,
         "group general",
-        cause="needs a machine of group general, which is at its maximum size of 0",
-        advice="Raise the maximum size of group general to 1. Replace pool=genral by general in the nodeSelector.",
+        cause="wants pool=genral, no group has that label (did you mean general?)",
+        advice="Replace pool=genral by general in the nodeSelector. Raise the maximum size of group general to 1.",
     ),
 ]
 

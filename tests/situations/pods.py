@@ -252,8 +252,8 @@ PODS = [
         pending(groups=[a_group(template=TAINTED, maxSize=0)]),
         Skip.MAX_SIZE,
         "group g",
-        cause="needs a machine of group g, which is at its maximum size of 0",
-        advice="Raise the maximum size of group g to 1. Add a toleration for gpu=yes:NoSchedule.",
+        cause="does not tolerate taint gpu=yes:NoSchedule of group g",
+        advice="Add a toleration for gpu=yes:NoSchedule. Raise the maximum size of group g to 1.",
     ),
     Situation(
         "a limit on cores",

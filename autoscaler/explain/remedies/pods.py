@@ -180,7 +180,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, ended: Explaine
         return None
     if first is None:
         return remedy(reasons[0].reason, (CulpritKind.POD, pod.key), _to_take(changes, spot, another), changes, cause)
-    return first if not changes else _held_besides(first, changes, pod)
+    return first if not changes else _held_besides(first, changes, pod, cause)
 
 
 def _nodes_for_all_like(pod: Pod, template: Template | None, ended: ExplainedPass) -> int:
@@ -193,11 +193,11 @@ def _nodes_for_all_like(pod: Pod, template: Template | None, ended: ExplainedPas
     return max(1, estimate(ended.simulated, template, pod_groups(pods), len(pods), topology_fallback=True).nodes)
 
 
-def _held_besides(first: Remedy, changes: Sequence[AnyChange], pod: Pod) -> Remedy:
-    """Return what makes a group take a pod that it rejects while it may not grow either."""
-    text = f"{first.text} {sentence(told(changes, pod.key))}"
+def _held_besides(first: Remedy, changes: Sequence[AnyChange], pod: Pod, cause: str) -> Remedy:
+    """Return what makes a group take a pod that it rejects while it may not grow either; the pod's own fault leads."""
+    text = f"{sentence(told(changes, pod.key))} {first.text}"
     culprit = first.culprit.kind, first.culprit.name
-    return remedy(first.code, culprit, text, (*first.changes, *changes), first.cause)
+    return remedy(first.code, culprit, text, (*first.changes, *changes), cause)
 
 
 def _to_take(changes: Sequence[AnyChange], spot: Spot, another: str) -> str:
