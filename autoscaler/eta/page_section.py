@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 from autoscaler.eta.status import Accuracy, EtaStatus
 from autoscaler.observe.figures import count, duration, percent
-from autoscaler.observe.meanings import GivenReason
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.section import CompanionSection, SectionContent
-from autoscaler.observe.page.table import Column, glossary, row_count_text, table
-from autoscaler.observe.reason_table import OF_STARTS
+from autoscaler.observe.page.table import Column, row_count_text, table
+from autoscaler.observe.reason_table import TABLE
+from autoscaler.reasons import UnknownStart
 
 _MOST_GROUPS = 5
 _COLUMNS = (
@@ -30,13 +30,11 @@ def _shown(status: EtaStatus, all_link: str | None) -> SectionContent:
         return SectionContent(
             html('<p class="muted">{}</p>', "There are no estimates yet: only the leader makes them.")
         )
-    reasons = Counter(str(estimate.reason) for estimate in status.estimates.values() if estimate.reason is not None)
-    given: list[GivenReason] = [(reason, OF_STARTS) for reason in reasons]
+    reasons = Counter(estimate.reason for estimate in status.estimates.values() if estimate.reason is not None)
     parts = (
         html("<p>{}</p>", _accuracy(status.accuracy)),
         html("<p>{}</p>", _pending(status, reasons)) if status.estimates else NOTHING,
         _boots(status, all_link) if status.boots else NOTHING,
-        glossary(given),
         html('<p class="small"><a href="/status/starts">{}</a></p>', "Capacity, groups and active pods"),
     )
     return SectionContent(joined(parts))
@@ -49,13 +47,15 @@ def _accuracy(accuracy: Accuracy) -> str:
     return f"Of {count(accuracy.pods, 'pod')}, {within} were ready by the worst case; off by {off} on average."
 
 
-def _pending(status: EtaStatus, reasons: Counter[str]) -> str:
+def _pending(status: EtaStatus, reasons: Counter[UnknownStart]) -> str:
     known = [estimate for estimate in status.estimates.values() if estimate.expected_s is not None]
     overdue = sum(estimate.overdue for estimate in known)
     parts = [f"{count(len(known), 'pending pod')} with an estimate"]
     parts += [f"{overdue:,} of them overdue"] if overdue else []
-    parts += [f"{number:,} unknown ({reason})" for reason, number in reasons.most_common()]
-    return ", ".join(parts) + "."
+    sentences = [", ".join(parts) + "."]
+    meanings = TABLE[UnknownStart]
+    sentences += [f"{number:,} without: {meanings[reason].text}" for reason, number in reasons.most_common()]
+    return " ".join(sentences)
 
 
 def _boots(status: EtaStatus, all_link: str | None) -> Html:

@@ -616,8 +616,6 @@ OF_POOLS: Sequence[type[StrEnum]] = (Headcount, HeadroomTrouble)
 """Enumerations of reasons for the number of pods in a headroom pool."""
 OF_TARGETS: Sequence[type[StrEnum]] = (Unplaceable,)
 """Enumerations of reasons why a target's reservations have no room."""
-OF_STARTS: Sequence[type[StrEnum]] = (UnknownStart,)
-"""Enumerations of reasons why the start of a pod cannot be estimated."""
 
 
 def meaning(reason: str, kinds: Sequence[type[StrEnum]]) -> Meaning | None:
