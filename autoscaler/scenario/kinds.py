@@ -76,7 +76,7 @@ def _of_storage(field: str, kind: type[Resource], *, in_namespace: bool = False)
 
 def _of_gangs(field: str, kind: type[Resource]) -> ObjectKind:
     newest, *older = (f"/apis/scheduling.k8s.io/{version}/{field.replace('_', '')}" for version in GANG_VERSIONS)
-    return ObjectKind(field, kind, newest, features=("gang_scheduling_enabled",), older_paths=tuple(older))
+    return ObjectKind(field, kind, newest, features=("gang-scheduling-enabled",), older_paths=tuple(older))
 
 
 KINDS: Mapping[str, ObjectKind] = {
