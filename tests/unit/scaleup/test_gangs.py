@@ -18,7 +18,7 @@ from autoscaler.simulator.answer import RunAnswer
 from autoscaler.simulator.play import play_and_advise
 from tests.manifests import Json, a_group, a_node, a_pod, a_template, named
 
-CASE = Path(__file__).parent / "cases" / "gang.yaml"
+CASE = Path(__file__).parent / "gang.yaml"
 
 
 def members(gang: str, count: int, cpu: str = "4", first: int = 0, **fields: Any) -> list[Json]:
