@@ -69,7 +69,9 @@ THEIRS = {
         "gauge", {"state": ("ready", "unready", "notStarted", "suspended", "longUnregistered", "unregistered")}
     ),
     "node_groups_count": Theirs("gauge", {"node_group_type": ("autoscaled", "autoprovisioned")}),
-    "unschedulable_pods_count": Theirs("gauge", {"type": ("unschedulable", "scheduler_unprocessed")}),
+    "unschedulable_pods_count": Theirs(
+        "gauge", {"type": ("unschedulable", "scheduler_unprocessed", "injected", "skipped_injection")}
+    ),
     "skipped_pods_count": Theirs("gauge", {"requestor": ("filter-out-pod-list-processor",)}),
     "max_nodes_count": Theirs("gauge"),
     "nap_enabled": Theirs("gauge"),
