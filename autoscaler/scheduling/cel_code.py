@@ -146,7 +146,7 @@ def call(name: str, function: Callable[..., Value] | None, arguments: Sequence[C
         raise CelError(f"calls {name}(), which is not read with these arguments")
 
     def found(scope: CelScope) -> Value:
-        scope.budget.spend(100 if name == "matches" else 1)
+        scope.budget.spend(1)
         return function(*(argument(scope) for argument in arguments))
 
     return found

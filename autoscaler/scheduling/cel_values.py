@@ -14,12 +14,10 @@ MOST_STEPS = 100_000
 """Steps of one evaluation."""
 _LONGEST = 10_000
 """Characters of a text, and entries of a list."""
-_LONGEST_MATCHED = 256
+_LONGEST_VERSION = 256
 _SEMVER = re.compile(
     r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII
 )
-_REPEATS = re.compile(r"(?<!\\)(?:[*+]|\{\d)")
-_NOT_LINEAR = re.compile(r"\)(?:[*+?]|\{)|\(\?|\\[1-9]")
 """A repeated group, or a look around: such a pattern may take forever."""
 
 
@@ -181,24 +179,11 @@ def quantity(value: Value) -> Quantity:
 
 def version(value: Value) -> Version:
     """Return the version that a text spells; raises `CelError` if it spells none."""
-    spelt = _SEMVER.fullmatch(text(value)[:_LONGEST_MATCHED])
+    spelt = _SEMVER.fullmatch(text(value)[:_LONGEST_VERSION])
     if spelt is None:
         raise CelError("that is no semantic version")
     major, minor, patch, labels = spelt.groups()
     return Version((int(major), int(minor), int(patch)), tuple(labels.split(".")) if labels else ())
-
-
-def matches(subject: Value, pattern: Value) -> bool:
-    """Whether a pattern is found in a text; raises `CelError` for patterns that might take long."""
-    searched, wanted = text(subject), text(pattern)
-    if len(searched) > _LONGEST_MATCHED or len(wanted) > _LONGEST_MATCHED:
-        raise CelError(f"matches() takes at most {_LONGEST_MATCHED} characters")
-    if _NOT_LINEAR.search(wanted) or len(_REPEATS.findall(wanted)) > 2:
-        raise CelError("matches() takes patterns with at most two repetitions, and with no repeated group")
-    try:
-        return re.search(wanted, searched) is not None
-    except re.error as error:
-        raise CelError(f"matches(): {error}") from None
 
 
 def _spells(read: Callable[[Value], Value], value: Value) -> bool:
@@ -274,7 +259,6 @@ METHODS: Mapping[tuple[str, int], Callable[..., Value]] = {
     ("startsWith", 1): lambda value, start: text(value).startswith(text(start)),
     ("endsWith", 1): lambda value, end: text(value).endswith(text(end)),
     ("contains", 1): lambda value, part: text(part) in text(value),
-    ("matches", 1): matches,
     ("lowerAscii", 0): lambda value: text(value).lower(),
     ("upperAscii", 0): lambda value: text(value).upper(),
     ("trim", 0): lambda value: text(value).strip(),

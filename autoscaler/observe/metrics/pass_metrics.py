@@ -184,13 +184,11 @@ class PassMetrics:
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
         # Pause pods have their own metric, headroom_pods.
-        yet_to_come = {cls for cls in {pod.cls for pod in pending.unschedulable} if to_come(cls)}
-        workload_pods = [
-            pod for pod in pending.unschedulable if pod.cls.headroom is None and pod.cls not in yet_to_come
-        ]
+        workload_pods = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(workload_pods))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
-        metrics.pending_pods(PendingKind.INJECTED, sum(pod.cls in yet_to_come for pod in pending.unschedulable))
+        injected = {cls for cls in {pod.cls for pod in report.pods.unschedulable} if to_come(cls)}
+        metrics.pending_pods(PendingKind.INJECTED, sum(pod.cls in injected for pod in report.pods.unschedulable))
         metrics.skipped_pods(
             0 if plan is None else sum(_has_too_many_constraints(plan, pod.cls) for pod in plan.remaining)
         )

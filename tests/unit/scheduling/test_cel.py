@@ -54,7 +54,6 @@ MEMORY = "device.capacity['gpu.example.com'].memory"
         "'a' + 'b' == 'ab' && size('abc') == 3 && 'abc'.size() == 3 && string(5) == '5' && string(true) == 'true'",
         "'Ab '.lowerAscii().trim() == 'ab' && 'a'.upperAscii() == 'A'",
         r"'a\n\u0062\x63' == 'a\nbc' && r'\n'.size() == 2",
-        f"{GPU}.model.matches('^A[0-9]+$') && !{GPU}.model.matches('^B')",
         "true ? true : false",
         "device.attributes['none.example.com'].x == 1 || true",
         "!(device.attributes['none.example.com'].x == 1 && false)",
@@ -113,9 +112,7 @@ def test_what_cannot_be_read_says_why(expression: str, why: str) -> None:
         (f"{GPU}.?colour.value() == 'red'", "no such value"),
         ("int(1e300) == 1", "no whole number"),
         ("int('x') == 1", "no whole number"),
-        ("'a'.matches('(a+)+$')", "no repeated group"),
-        ("'a'.matches('a*a*a*a*b')", "at most two repetitions"),
-        ("'a'.matches('[')", "matches"),
+        ("'a'.matches('(a?)+$')", "calls matches"),
         ("quantity('1').major() == 1", "a version is missing"),
     ],
 )
