@@ -16,7 +16,8 @@ from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, SuccessRe
 from autoscaler.observe.http.public_json import public_json
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
 from autoscaler.observe.meanings import GivenReason, ReasonMeaning, meanings
-from autoscaler.observe.status import Decision, GroupReason, GroupStatus, NodeStatus, PodStatus, StatusBoard, StatusView
+from autoscaler.observe.status import Decision, GroupReason, GroupStatus, NodeStatus, PodStatus
+from autoscaler.observe.status_board import StatusBoard, StatusView
 from autoscaler.reasons import Skip
 
 PATH = "/api/v1/explain"
@@ -68,11 +69,12 @@ def explain_routes(board: StatusBoard, ask: Ask) -> EndpointRoutes:
 
     def serve(query: ExplainQuery, request: Request) -> Response:
         target = _target(query)
-        _explained(board.view, target)
+        view = board.view
+        explained = _explained(view, target)
         reply = ask(target, request.client_gone)
-        answer = msgspec.structs.replace(
-            _explained(reply.view, target), explanation=reply.explanation, not_explained=reply.missing or None
-        )
+        if reply.view is not view:
+            explained = _explained(reply.view, target)
+        answer = msgspec.structs.replace(explained, explanation=reply.explanation, not_explained=reply.missing or None)
         return Response(public_json(answer), JSON)
 
     endpoint = Endpoint(
