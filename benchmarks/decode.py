@@ -7,7 +7,8 @@ from typing import Any
 
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.node import node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.stopwatch import stopwatch
 from benchmarks.measure import Row, resident_mib, seconds_of, show
 

@@ -12,7 +12,7 @@ from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.openapi import about_daemon, with_document
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import StatusBoard
+from autoscaler.observe.status_board import StatusBoard
 from benchmarks.measure import Row, seconds_of, show
 from tests.shown_cluster import sample_blocks, sample_status
 

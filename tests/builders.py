@@ -12,7 +12,8 @@ import msgspec
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import HOSTNAME, ZONES, Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.registry.buckets import Buckets

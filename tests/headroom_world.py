@@ -24,7 +24,8 @@ from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion, Companions
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import DisruptionBudget, Replicated, plain_decoder
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject

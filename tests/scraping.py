@@ -23,7 +23,8 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import RemovedAs
 from autoscaler.reservations.metrics import RESERVATIONS

@@ -12,7 +12,8 @@ from autoscaler.kube.call import Call
 from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.decode import Decoder, Undecoded
 from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import DisruptionBudget, budget_decoder
 from autoscaler.snapshot.cluster import Related
 

@@ -27,7 +27,7 @@ from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.loop.pass_ports import Advise, ClusterSource, PassPorts, no_advice
 from autoscaler.loop.pass_time import PassTime
 from autoscaler.loop.removal_event_writer import RemovalEventWriter
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.expander import problems as expander_problems

@@ -43,7 +43,8 @@ from autoscaler.observe.http.openapi import about_daemon, with_document
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassEnd, PassReport
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.ports import Leadership
 from autoscaler.remote.connect import connect
 from autoscaler.stopwatch import stopwatch

@@ -7,7 +7,8 @@ from autoscaler.kube.watch import ReflectorStats
 from autoscaler.observe.http.health import ApiServerHealth
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.watches import WatchFigures
-from autoscaler.observe.status import StatusBoard, UndecodedKind
+from autoscaler.observe.status import UndecodedKind
+from autoscaler.observe.status_board import StatusBoard
 
 
 class WatchMonitor:

@@ -23,7 +23,7 @@ from autoscaler.objects.decode import Decoder
 from autoscaler.objects.gang import OTHER_POD_GROUPS, GangPodGroup
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import claim_decoder
 from autoscaler.objects.workload import ConfigMap, budget_decoder, plain_decoder
 from autoscaler.scaleup.buffer_specs import scalable_key

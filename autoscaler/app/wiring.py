@@ -25,7 +25,7 @@ from autoscaler.kube.feed import Feed
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.companion import Companion
 from autoscaler.loop.pass_ports import Advise, no_advice
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.scaleup.grpc_expander import RemoteExpander

@@ -11,7 +11,8 @@ from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.document import parse_documents
 from cloudprovider.file import read_text

@@ -9,7 +9,8 @@ from typing import Annotated
 import msgspec
 
 from autoscaler.objects.meta import ObjectMeta, Wire
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import Container, PodSpec
 from autoscaler.observe.http.endpoint import read_body
 from autoscaler.observe.http.routing import HttpProblem

@@ -16,7 +16,7 @@ from autoscaler.explain.explain import Explained, ExplainTarget, explain_target
 from autoscaler.explain.explained_pass import explained_pass
 from autoscaler.logs import Log
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.observe.status import StatusBoard, StatusView
+from autoscaler.observe.status_board import StatusBoard, StatusView
 
 log = Log(__name__)
 

@@ -10,7 +10,8 @@ from autoscaler.eta.lead_time import Ahead
 from autoscaler.eta.placements import pause_workload
 from autoscaler.headroom.objects import owned, template
 from autoscaler.objects.meta import ObjectMeta
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.quantity import CPU, MEMORY
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.snapshot.cluster import ClusterView

@@ -16,7 +16,8 @@ from autoscaler.headroom.policy import CoolDown
 from autoscaler.headroom.status import PoolStatus
 from autoscaler.headroom.writer import PoolFailed, PoolWriter, Reconciled
 from autoscaler.logs import Log
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import HeadroomTrouble
 from autoscaler.snapshot.cluster import ClusterView

@@ -33,7 +33,7 @@ from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.loop.sorting import PodSorting, merge, simulate, with_pods_to_come
 from autoscaler.loop.stages import Ended, Grown, Observed, Shrunk, Simulated, Started, failed
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.registry.memory import born

@@ -6,7 +6,8 @@ from autoscaler.actuation.status_writes import ClusterStatuses, StatusWrite, Wri
 from autoscaler.logs import Log
 from autoscaler.loop.stages import Observed, ObservedT, Simulated
 from autoscaler.objects.capacity import CapacityBuffer
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.scaleup import buffer_specs, buffers
 from autoscaler.scaleup.status_change import StatusChange
 

@@ -11,7 +11,7 @@ from autoscaler.logs import Log
 from autoscaler.loop.pass_memory import PassMemory, without_timers
 from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.stages import EmptyCluster, Ended, Observed, ObservedT, Started, next_stage, remember
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.registry import memory as memories

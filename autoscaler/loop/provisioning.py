@@ -24,7 +24,8 @@ from autoscaler.loop.stages import (
     remember,
 )
 from autoscaler.objects.capacity import CHECK_CAPACITY, ProvisioningRequest, consumed_request
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.report import ScaleUpReport
 from autoscaler.reasons import RequestReason, ScaleUpResult
 from autoscaler.registry import memory as memories

@@ -10,7 +10,8 @@ from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.stages import Observed, PodsSorted, Simulated, next_stage, remember
 from autoscaler.objects import quantity
 from autoscaler.objects.capacity import consumed_request
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.report import PendingPods
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes

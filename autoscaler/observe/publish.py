@@ -16,7 +16,8 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics, failed
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import AutoscalerState, PublishedStatus, RecentEvent, StatusBoard
+from autoscaler.observe.status import AutoscalerState, PublishedStatus, RecentEvent
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.observe.status_map import status_config_map, status_time
 from autoscaler.observe.summary import WHOLE_PASS, summarise
 from autoscaler.reasons import RemovedAs

@@ -16,7 +16,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.pass_memory import PassMemory
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.scenario.encode import encode
 from autoscaler.scenario.recorded_values import RecordingDecoder, RecordingEncoder
 from autoscaler.scenario.scenario import MEMORY_VERSION, RecordedMemory

@@ -15,7 +15,8 @@ from autoscaler.logs import Log
 from autoscaler.loop.companion import Companion
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.stages import Observed
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import Unplaceable
 from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.metrics import ReservationMetrics

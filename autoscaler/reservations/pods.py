@@ -9,7 +9,8 @@ import numpy as np
 from autoscaler.config.reservations import ReservationTarget
 from autoscaler.objects.lenient_json import without_nulls
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodClass, PodInterner
+from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reservations.plan import active
 from autoscaler.reservations.state import TargetState

@@ -17,7 +17,8 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
+from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, Unscheduled
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import BufferReason
 from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_fake_pods
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, StoredTemplate
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 
 BUFFER_KIND = "CapacityBuffer"
 REQUEST_KIND = "ProvisioningRequest"

@@ -11,7 +11,8 @@ from itertools import chain
 import msgspec
 
 from autoscaler.objects.class_form import ClassForm
-from autoscaler.objects.pod import FAKE_POD, Pod, PodClass, PodInterner, Unscheduled
+from autoscaler.objects.pod import FAKE_POD, Pod, PodClass, Unscheduled
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import Job, Replicated
 from autoscaler.scaleup.fake_pods import to_come
 from autoscaler.snapshot.cluster import ClusterView, Related

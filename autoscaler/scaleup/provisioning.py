@@ -21,7 +21,8 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
+from autoscaler.objects.pod import Pod, Unscheduled
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import RequestReason
 from autoscaler.scaleup.fake_pods import REQUEST_KIND, class_of_fake_pods
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition

@@ -18,7 +18,8 @@ from autoscaler.objects import quantity
 from autoscaler.objects.matching import daemon_belongs
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import DaemonSet
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.example_nodes import NO_EXAMPLES, Examples, find_examples

@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.objects.meta import Resource, published, read_annotations
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import relevant_annotations
+from autoscaler.objects.pod_interner import relevant_annotations
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.workload import DaemonSet
 

@@ -14,7 +14,8 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances

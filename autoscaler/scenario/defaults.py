@@ -15,7 +15,8 @@ from autoscaler.objects import quantity
 from autoscaler.objects.devices import CelSelector, DeviceClass, DeviceClassSpec, DeviceSelector, ResourceSlice
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, Resource, rfc3339, unix_seconds
 from autoscaler.objects.node import HOSTNAME, Node, NodeCondition, NodeWire, keep_node
-from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
+from autoscaler.objects.pod import Pod, Unscheduled
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import Container, PodSpec, PodWire
 from autoscaler.objects.workload import Namespace
 

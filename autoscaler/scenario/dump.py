@@ -17,7 +17,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects.decode import Undecoded, W, WireDecoder
 from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 from autoscaler.objects.node import keep_whole_node, undecoded_node
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodWire, undecoded_pod
 from autoscaler.objects.storage import undecoded_claim
 from autoscaler.objects.workload import ConfigMap, checked, undecoded_budget

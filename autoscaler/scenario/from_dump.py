@@ -14,7 +14,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import ObjectMeta, controller_of, read_annotations, unix_seconds
 from autoscaler.objects.node import NodeWire
-from autoscaler.objects.pod import relevant_annotations
+from autoscaler.objects.pod_interner import relevant_annotations
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.workload import DaemonSet, Job, Namespace, Replicated
 from autoscaler.scenario.codec import build

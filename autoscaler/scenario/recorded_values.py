@@ -16,7 +16,8 @@ import msgspec
 from autoscaler.objects.class_form import ClassForm
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate

@@ -9,7 +9,8 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import NodeRef

@@ -15,7 +15,8 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.class_form import NAMING_LABELS
 from autoscaler.objects.meta import UNDECODED, LabelSelector
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
 from autoscaler.objects.storage import SELECTED_NODE, PersistentVolumeClaim
 from autoscaler.snapshot.cluster import ClusterView, Related

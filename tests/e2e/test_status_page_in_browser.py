@@ -14,7 +14,8 @@ from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.page.section import CompanionSection
-from autoscaler.observe.status import NodeStatus, PodStatus, PublishedStatus, StatusBoard, Stay
+from autoscaler.observe.status import NodeStatus, PodStatus, PublishedStatus, Stay
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.reservations.page import reservations_block
 from autoscaler.reservations.status import TargetStatus
 from tests.e2e.browser import Browser, NoBrowserError, browser

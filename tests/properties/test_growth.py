@@ -13,7 +13,8 @@ from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.simulator.replica import SilentPassListener

@@ -8,7 +8,8 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
 from autoscaler.objects.node import HOSTNAME
-from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import SELECTED_NODE, PersistentVolumeClaim
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.scaleup.estimator import PodGroup, estimate, pod_groups

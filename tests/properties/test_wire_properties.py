@@ -18,7 +18,7 @@ from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import LAST_KNOWN, UNDECODED
 from autoscaler.objects.node import node_decoder
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import CsiNode, PersistentVolume, StorageClass, claim_decoder
 from autoscaler.objects.workload import (
     ConfigMap,

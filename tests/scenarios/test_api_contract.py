@@ -23,7 +23,8 @@ from autoscaler.observe.http.openapi import PATH, about_daemon, with_document
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
-from autoscaler.observe.status import NodeState, ProcessStatus, StatusBoard
+from autoscaler.observe.status import NodeState, ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.world import START_WALL, World
 from tests.api_contract import NO_OBJECTS, Operation, Site, spoilt

@@ -24,7 +24,7 @@ from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.lease_writes import LeaseWrites
 from autoscaler.kube.writes import EventRecord, Writes
 from autoscaler.objects.node import Taint
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.ports import EventType, Subject
 from autoscaler.scaleup.priority import CONFIG_MAP
 from cloudprovider.aws.connection import AutoScaling, Ec2, Eks

@@ -29,7 +29,7 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.page.document import PageOptions, page_response
 from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.section import CompanionSection
-from autoscaler.observe.status import StatusBoard, StatusView
+from autoscaler.observe.status_board import StatusBoard, StatusView
 
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
 

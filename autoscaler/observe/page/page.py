@@ -16,7 +16,8 @@ from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import pill
 from autoscaler.observe.page.tiles import tiles
 from autoscaler.observe.page.workloads import attention, coming
-from autoscaler.observe.status import Headline, PassStatus, ProcessStatus, StatusView, Tone, UndecodedKind
+from autoscaler.observe.status import Headline, PassStatus, ProcessStatus, Tone, UndecodedKind
+from autoscaler.observe.status_board import StatusView
 
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
 _LONGEST_TITLE = 60

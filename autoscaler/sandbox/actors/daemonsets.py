@@ -6,7 +6,8 @@ from autoscaler.clock import Instant
 from autoscaler.objects.matching import wants_node
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, TaintEffect, node_decoder
-from autoscaler.objects.pod import PodClass, PodInterner
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.sandbox.actors.decoded_cluster import decoded
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers

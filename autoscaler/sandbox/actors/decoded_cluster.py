@@ -8,7 +8,8 @@ import msgspec
 from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.meta import JsonObject, Resource
 from autoscaler.objects.node import Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import (
     CsiDriver,
     CsiNode,

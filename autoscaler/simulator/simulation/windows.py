@@ -19,7 +19,8 @@ from autoscaler.eta.lead_time import longest_lead_s
 from autoscaler.headroom.pods import pods_of
 from autoscaler.headroom.policy import desired, policy_at
 from autoscaler.objects.node import node_decoder, readiness
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import LeadBasis
 from autoscaler.reservations.pods import class_of, counts_for
 from autoscaler.scheduling.placement import Placer

@@ -7,7 +7,7 @@ from autoscaler.actuation.fresh_reads import ClusterReader
 from autoscaler.actuation.removal_job import FreshReader
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import Refused, RetryLater
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.snapshot.cluster import Related
 from tests.builders import a_node
 from tests.unit.kube.scripted import Reply, ScriptedApi, client_of, ok, scripted_api, status

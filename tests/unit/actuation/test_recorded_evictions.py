@@ -11,7 +11,8 @@ from autoscaler.clock import VirtualClock
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.node import Taint
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.scaledown.plan import Removal
 from autoscaler.simulator.executor import VirtualExecutor
 from tests.builders import a_node

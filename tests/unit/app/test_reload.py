@@ -14,7 +14,7 @@ from autoscaler.config.load import load
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from tests.builders import a_node

@@ -15,7 +15,7 @@ from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.config import RestConfig
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage

@@ -10,7 +10,7 @@ from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_time import NO_LEAD, Ahead, configured_lead, learned_lead, longest_lead_s, suitable, unlikely
 from autoscaler.eta.samples import ALL, Knowledge
 from autoscaler.headroom.pods import ahead_of, class_of
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import LeadBasis
 from autoscaler.snapshot.template import Template
 from tests.builders import a_node

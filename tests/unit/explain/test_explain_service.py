@@ -12,7 +12,8 @@ from autoscaler.explain.explain import parse_targets
 from autoscaler.explain.service import BUSY, FAILED, NO_PASS, TOO_LONG, ExplainService, Reply
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.observe.http.public_json import public
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.play import play_and_explain, play_and_look

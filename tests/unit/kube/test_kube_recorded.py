@@ -28,7 +28,7 @@ from autoscaler.kube.watch import KindSource, Reflector
 from autoscaler.kube.writes import Writes
 from autoscaler.objects.decode import WatchEventType
 from autoscaler.objects.node import Taint, node_decoder
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from tests.recorded_api import Exchange, RecordedApi, collection, exchanges, recorded_api
 from tests.unit.kube.scripted import PATIENCE_S, Reply, Sleeps, client_of
 

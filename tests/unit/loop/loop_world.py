@@ -15,7 +15,8 @@ from autoscaler.loop.companion import Companions
 from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, Taint
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventType, Stopwatch, Subject

@@ -5,7 +5,7 @@ import pytest
 
 from autoscaler.objects.gang import MOST_PODS, GangPodGroup, GangRef, GangWorkload, stated_minimum
 from autoscaler.objects.meta import ObjectMeta
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodSpec, SchedulingGroup, WorkloadRef
 
 GROUP = "kueue.x-k8s.io/pod-group-name"

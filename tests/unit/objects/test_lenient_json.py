@@ -12,7 +12,8 @@ from autoscaler.objects.capacity import Scalable
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import LAST_KNOWN, NEVER_KNOWN, UNDECODED
 from autoscaler.objects.node import node_decoder, readiness
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import claim_decoder
 from autoscaler.objects.workload import ConfigMap, budget_decoder
 from autoscaler.scenario.kinds import KINDS

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.objects.decode import DecodedEvent, WatchEventType
 from autoscaler.objects.node import node_decoder
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import (
     DisruptionBudget,
     Replicated,

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from autoscaler.objects.pod import MIRROR, SOURCE, Pod, PodInterner, Unscheduled
+from autoscaler.objects.pod import MIRROR, SOURCE, Pod, Unscheduled
+from autoscaler.objects.pod_interner import PodInterner
 from tests.builders import Json, a_pod, over, term
 
 BASE: Json = {

@@ -2,7 +2,8 @@ import msgspec
 import pytest
 
 from autoscaler.objects.encode import PodForms
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import HostPort
 from tests.builders import Json, a_pod
 

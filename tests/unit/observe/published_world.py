@@ -14,7 +14,8 @@ from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus
+from autoscaler.observe.status_board import StatusBoard
 from autoscaler.reasons import RemovedAs
 from autoscaler.sandbox.recorded_cloud import RecordedCloud, RecordedGroup
 from cloudprovider.static.cloud import StaticCloud

@@ -14,7 +14,8 @@ from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.public_json import public
 from autoscaler.observe.http.routing import Request, Response, route
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import ProcessStatus, PublishedStatus, StatusBoard
+from autoscaler.observe.status import ProcessStatus, PublishedStatus
+from autoscaler.observe.status_board import StatusBoard
 
 
 class Site:

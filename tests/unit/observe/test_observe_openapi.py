@@ -20,7 +20,8 @@ from autoscaler.observe.http.openapi import PATH, about_daemon, document, with_d
 from autoscaler.observe.http.routing import JSON, Request, Response, route
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import PublishedStatus, RecentEvent, StatusBoard, TemplateSummary
+from autoscaler.observe.status import PublishedStatus, RecentEvent, TemplateSummary
+from autoscaler.observe.status_board import StatusBoard
 from tests.api_contract import Answer, Site
 
 EVIL = "<script>alert('x')</script>/\"&\u2028\x00"

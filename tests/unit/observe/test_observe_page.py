@@ -28,11 +28,10 @@ from autoscaler.observe.status import (
     PodStatus,
     PublishedStatus,
     RecentEvent,
-    StatusBoard,
-    StatusView,
     Stay,
     UndecodedKind,
 )
+from autoscaler.observe.status_board import StatusBoard, StatusView
 from autoscaler.reasons import PodVerdict, UnremovableReason
 
 VOID = {"meta"}

@@ -20,9 +20,8 @@ from autoscaler.observe.status import (
     ScaleDownActivity,
     ScaleUpActivity,
     Scope,
-    StatusBoard,
-    with_transitions,
 )
+from autoscaler.observe.status_board import StatusBoard, with_transitions
 from autoscaler.observe.status_map import status_config_map, status_time
 
 PROCESS = ProcessStatus(identity="me", version="0", started_at=0.0)

@@ -15,7 +15,8 @@ from autoscaler.observe.page.document import PageOptions
 from autoscaler.observe.page.page import status_page
 from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.observe.status import PublishedStatus, StatusView
+from autoscaler.observe.status import PublishedStatus
+from autoscaler.observe.status_board import StatusView
 from autoscaler.reasons import Headcount, HeadroomTrouble, UnknownStart, Unplaceable
 from autoscaler.reservations.page import reservations_block
 from autoscaler.reservations.status import EarlyFloor, OverrideStatus, TargetStatus

@@ -18,7 +18,8 @@ from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassEnd, PassReport
-from autoscaler.observe.status import ProcessStatus, RecentEvent, StatusBoard
+from autoscaler.observe.status import ProcessStatus, RecentEvent
+from autoscaler.observe.status_board import StatusBoard
 from cloudprovider.interface import ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import Json, a_node

@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.objects.capacity import CapacityBuffer, ResourceQuota
-from autoscaler.objects.pod import SAFE_TO_EVICT, PodInterner
+from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import BufferReason
 from autoscaler.scaleup.buffer_specs import ResolvedBuffer, resolve
 from autoscaler.scaleup.buffers import filled

@@ -6,7 +6,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaleup import Features
 from autoscaler.objects.capacity import CLASS_NAME, CONSUMES, ProvisioningRequest, RequestCondition
-from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import RequestReason
 from autoscaler.scaleup.provisioning import (
     MOST_UPDATES,

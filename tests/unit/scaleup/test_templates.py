@@ -8,7 +8,8 @@ from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import HealthOptions, TemplateOptions
 from autoscaler.objects.node import Node, NodeCondition, Taint
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import CsiNode
 from autoscaler.objects.workload import DaemonSet, plain_decoder
 from autoscaler.reasons import Lack

@@ -4,7 +4,8 @@ import pytest
 
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodSpec
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer

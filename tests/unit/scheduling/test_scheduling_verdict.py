@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from autoscaler.objects.node import HOSTNAME, ZONES, Node, node_decoder
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import PersistentVolumeClaim
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.reasons import NoFit

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from autoscaler.objects.node import HOSTNAME, REGIONS, ZONES, Node
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE, CsiNode, CsiStorageCapacity, VolumeAttachment
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.reasons import NoFit

@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler.objects.meta import NEVER_KNOWN, UNDECODED
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Groups
 from tests.builders import a_group, a_node, a_pod, replicas

@@ -9,7 +9,8 @@ import pytest
 from autoscaler.objects.capacity import StoredTemplate
 from autoscaler.objects.class_form import ClassForm
 from autoscaler.objects.encode import PodForms
-from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import SELECTED_NODE, PersistentVolumeClaim
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
