@@ -267,6 +267,7 @@ class UnremovableReason(StrEnum):
     NOT_STARTED = "NodeNotStarted"
     OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
+    SHARED_BUDGET = "SharedDisruptionBudget"
     BEING_REPLACED = "BeingReplaced"
     REPLACES_OTHERS = "ReplacesOtherNodes"
     SILENT = "ApiServerSilent"

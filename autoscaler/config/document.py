@@ -71,7 +71,7 @@ def to_options(config: Config) -> dict[str, str | list[str]]:
 
     The rules follow from `compatibility`. What is the default under that preset is left out.
     """
-    preset = defaults_of(config.source.compatibility)
+    preset = defaults_of(config.source.compatibility, config.scale_down.scale_down_profile)
     return {
         flag.name: _shown(flag, value)
         for flag in flags().values()

@@ -14,6 +14,7 @@ from autoscaler.config.headroom import Headroom, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
 from autoscaler.config.reservations import Reservations, read_reservations
+from autoscaler.config.scaledown import ScaleDownProfile
 from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.scheduler_profile import SchedulerProfile, read_profile
 from autoscaler.config.settings import Settings, merge
@@ -124,7 +125,8 @@ def _read(read: Callable[[], T], problems: list[str]) -> T | None:
 
 def _fill(given: Mapping[str, Any]) -> Config:
     version = given.get("compatibility", Compatibility.HEAD)
-    values = {**defaults_of(version), **given}
+    profile = given.get("scale-down-profile", ScaleDownProfile.CAREFUL)
+    values = {**defaults_of(version, profile), **given}
     if "max-empty-bulk-delete" in given and "max-scale-down-parallelism" not in given:
         values["max-scale-down-parallelism"] = given["max-empty-bulk-delete"]
     if given.get("salvo-scale-up") and "groups-per-pass" not in given:

@@ -1,9 +1,11 @@
-"""What `--compatibility` sets: the rules, and the defaults that differed then."""
+"""What `--compatibility` and `--scale-down-profile` set: the rules, and the defaults of other flags."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from autoscaler.config.process import Compatibility
 from autoscaler.config.rules import Rules, rules_of_1_31
+from autoscaler.config.scaledown import ScaleDownProfile
 from autoscaler.config.scaleup import GroupsPerPass, TieBreak
 
 
@@ -12,11 +14,13 @@ def rules_of(version: Compatibility) -> Rules:
     return rules_of_1_31() if version is Compatibility.V1_31 else Rules()
 
 
-def defaults_of(version: Compatibility) -> dict[str, Any]:
-    """Return the flags, by name, whose default in a version is not the tree's own."""
-    if version is Compatibility.HEAD:
-        return {}
-    return {
+def defaults_of(version: Compatibility, profile: ScaleDownProfile) -> dict[str, Any]:
+    """Return the flags, by name, whose default is not the tree's own."""
+    return {**_DEFAULTS_OF_VERSION.get(version, {}), **_DEFAULTS_OF_PROFILE.get(profile, {})}
+
+
+_DEFAULTS_OF_VERSION: Mapping[Compatibility, Mapping[str, Any]] = {
+    Compatibility.V1_31: {
         "scan-interval": 10.0,
         "frequent-loops-enabled": False,
         "expander": ("random",),
@@ -27,3 +31,11 @@ def defaults_of(version: Compatibility) -> dict[str, Any]:
         "enable-dynamic-resource-allocation": False,
         "enable-csi-node-aware-scheduling": False,
     }
+}
+_DEFAULTS_OF_PROFILE: Mapping[ScaleDownProfile, Mapping[str, Any]] = {
+    ScaleDownProfile.FAST: {
+        "max-scale-down-parallelism": 50,
+        "max-drain-parallelism": 20,
+        "max-bulk-soft-taint-count": 50,
+    }
+}

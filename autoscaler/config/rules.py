@@ -198,6 +198,16 @@ class Rules(msgspec.Struct, frozen=True):
         "Pods without a controller on nodes being drained are expected to return, as in Cluster Autoscaler; "
         "otherwise only those that a controller recreates.",
     ] = False
+    drains_are_independent: Annotated[
+        bool,
+        "Nodes whose pods share a disruption budget that does not allow to evict them together are drained one "
+        "after the other; otherwise side by side, up to max-drain-parallelism.",
+    ] = True
+    costly_nodes_go_first: Annotated[
+        bool,
+        "Among nodes that may go, unready nodes go first, then dearer ones, older ones, and those with fewer pods; "
+        "otherwise as listed.",
+    ] = True
     minimums_count_deleting_nodes: Annotated[
         bool, "Nodes being deleted still count towards the lower resource limits."
     ] = True

@@ -1,5 +1,6 @@
 """Options of everything that removes nodes, and the flags that later versions removed."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,7 @@ from autoscaler.config.syntax import (
     Support,
     Switch,
     WholeSeconds,
+    choice,
 )
 from autoscaler.config.windows import MaintenanceWindows
 from cloudprovider.structure import Seconds
@@ -23,10 +25,25 @@ from cloudprovider.structure import Seconds
 _FORMER_PLANNER = "It has had no effect in Cluster Autoscaler since 1.32 either."
 
 
+class ScaleDownProfile(StrEnum):
+    """How many removals run side by side by default."""
+
+    CAREFUL = "careful"
+    FAST = "fast"
+
+
 class ScaleDown(msgspec.Struct, frozen=True):
     """Which nodes are unneeded, and when they may be removed."""
 
     scale_down_enabled: Annotated[Switch, "Remove nodes that are not needed."] = True
+    scale_down_profile: Annotated[
+        ScaleDownProfile,
+        choice(ScaleDownProfile),
+        "careful drains one node at a time, as Cluster Autoscaler does. fast removes up to 50 nodes at a time and "
+        "drains up to 20 of them: it sets the defaults of max-scale-down-parallelism, max-drain-parallelism and "
+        "max-bulk-soft-taint-count. Unneeded times, delays and disruption budgets stay the same.",
+        Support.OURS,
+    ] = ScaleDownProfile.CAREFUL
     scale_down_unneeded_time_s: Annotated[Seconds, "How long a node must be unneeded before it is removed."] = 600.0
     scale_down_unready_time_s: Annotated[Seconds, "How long an unready node must be unneeded before it is removed."] = (
         1200.0

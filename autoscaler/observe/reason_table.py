@@ -331,6 +331,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "within the last minute.",
             "Wait.",
         ),
+        UnremovableReason.SHARED_BUDGET: Meaning(
+            "The node is removable, but a disruption budget does not allow to evict its pods together with those of "
+            "the nodes that are being drained.",
+            "Wait until those nodes are gone, or let the PodDisruptionBudget allow more disruptions.",
+        ),
         UnremovableReason.BEING_REPLACED: Meaning(
             "The autoscaler is replacing the node; the detail has the reason and the stage.", "Wait."
         ),

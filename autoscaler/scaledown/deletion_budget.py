@@ -9,6 +9,7 @@ import msgspec
 
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import OngoingRemovals, Removal
 from autoscaler.scaledown.removal_rates import Rates
 
@@ -35,8 +36,12 @@ class _AtomicBucket(msgspec.Struct, frozen=True):
 class _DeletionBudget:
     """What may still begin."""
 
-    def __init__(self, options: ScaleDown, under_way: OngoingRemovals, rates: Rates) -> None:
+    def __init__(
+        self, options: ScaleDown, under_way: OngoingRemovals, rates: Rates, disruptions: RemainingPdbTracker
+    ) -> None:
         in_all = under_way.empty_count + under_way.drained_count
+        self._disruptions = disruptions
+        self._draining = under_way.drained_count > 0
         self.nodes = options.max_scale_down_parallelism - in_all
         self.drains = options.max_drain_parallelism - under_way.drained_count
         self._options = options
@@ -55,6 +60,16 @@ class _DeletionBudget:
         overflows = self._may_overflow and self.nodes > 0 and (not bucket.drained or self.drains > 0)
         return self.allows(bucket) or overflows
 
+    def start_single(self, removal: Removal) -> None:
+        """Accept a node, unless a drain under way may need the disruptions that its pods need, or too many began."""
+        bucket = _AtomicBucket((), (removal,)) if removal.drained else _AtomicBucket((removal,), ())
+        if not self.allows(bucket):
+            self.keep_beyond(bucket)
+        elif self._draining and not self._disruptions.allow_at_once(removal.pods):
+            self.keep(bucket, UnremovableReason.SHARED_BUDGET, "nodes with pods of the same budget are being drained")
+        else:
+            self.begin(removal.group, bucket)
+
     def begin(self, group: str, bucket: _AtomicBucket) -> bool:
         """Accept removals; return False where too many began within the minute."""
         wait_s = self._rates.wait_s(group, bucket.size)
@@ -67,6 +82,9 @@ class _DeletionBudget:
         self.drains -= len(bucket.drained)
         self.empty += bucket.empty
         self.drained += bucket.drained
+        self._draining = self._draining or bool(bucket.drained)
+        for removal in bucket.drained:
+            self._disruptions.take(removal.pods)
         return True
 
     def start_atomic(self, group: str, bucket: _AtomicBucket) -> None:
@@ -98,14 +116,16 @@ def within_budgets(
     options: ScaleDown,
     under_way: OngoingRemovals,
     rates: Rates,
+    disruptions: RemainingPdbTracker,
     is_atomic: Callable[[str, int], bool],
 ) -> BudgetedRemovals:
     """Return which of these removals begin now.
 
+    `disruptions` holds what disruption budgets leave beside the removals under way; this charges it.
     `is_atomic(group, count)` says whether that is every node of the group. Atomic groups come first, those with empty
     nodes before others; the first that the budget does not allow holds back all that follow.
     """
-    budget = _DeletionBudget(options, under_way, rates)
+    budget = _DeletionBudget(options, under_way, rates, disruptions)
     atomic = _buckets(
         (removal for removal in empty if removal.atomic), (removal for removal in drained if removal.atomic)
     )
@@ -119,17 +139,9 @@ def within_budgets(
                 budget.start_atomic(group, bucket)
             else:
                 budget.keep_beyond(bucket)
-    single = [
-        _AtomicBucket((removal,), ()) for removal in _by_group(removal for removal in empty if not removal.atomic)
-    ]
-    single += [
-        _AtomicBucket((), (removal,)) for removal in _by_group(removal for removal in drained if not removal.atomic)
-    ]
-    for bucket in single:
-        if budget.allows(bucket):
-            budget.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
-        else:
-            budget.keep_beyond(bucket)
+    for removal in (*empty, *drained):
+        if not removal.atomic:
+            budget.start_single(removal)
     return BudgetedRemovals(tuple(budget.empty), tuple(budget.drained), budget.kept)
 
 
@@ -142,11 +154,3 @@ def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[st
         bucket = buckets.get(removal.group, _AtomicBucket((), ()))
         buckets[removal.group] = _AtomicBucket(bucket.empty, (*bucket.drained, removal))
     return buckets
-
-
-def _by_group(removals: Iterable[Removal]) -> list[Removal]:
-    """Return removals group after group, groups in order of their first node."""
-    groups: dict[str, list[Removal]] = {}
-    for removal in removals:
-        groups.setdefault(removal.group, []).append(removal)
-    return [member for members in groups.values() for member in members]

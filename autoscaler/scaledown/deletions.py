@@ -5,7 +5,8 @@ its minimum, resources above theirs, groups that go as a whole complete, and all
 windows and limits on the rate of removals are ours.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.deletion_budget import within_budgets
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import NodesToDelete, Removal, ScaleDownContext, UnneededNodes
+from autoscaler.scaledown.removal_rank import removal_rank, same_rank
 from autoscaler.scaledown.removal_rates import Rates
 from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.groups import Group
@@ -45,13 +48,27 @@ def plan_deletions(
             kept[removal.node.name] = reason
     empty = [removal for removal in complete if not removal.drained]
     drained = [removal for removal in complete if removal.drained]
+    if not situation.rules.costly_nodes_go_first:
+        empty, drained = _by_group(empty), _by_group(drained)
     options = situation.options
     rates = Rates(options.max_node_deletions_per_minute, update.memory, situation.now)
-    started = within_budgets(empty, drained, options, situation.under_way, rates, choice.is_atomic)
+    disruptions = _disruptions_left(trial, situation)
+    started = within_budgets(empty, drained, options, situation.under_way, rates, disruptions, choice.is_atomic)
     for name, unremovable in started.kept.items():
         if situation.rules.reason_for_every_node or unremovable.reason is not UnremovableReason.MAX_DELETIONS:
             kept[name] = unremovable
     return NodesToDelete(empty=started.empty, drained=started.drained, kept=kept)
+
+
+def _disruptions_left(trial: Trial, situation: ScaleDownContext) -> RemainingPdbTracker:
+    """Return what disruption budgets leave once the pods on nodes being removed are evicted."""
+    if not situation.rules.drains_are_independent:
+        return RemainingPdbTracker()
+    left = RemainingPdbTracker(trial.view.related.budgets.values())
+    for name in sorted(situation.under_way.nodes):
+        pods = (pod for pod in trial.view.pods_on(name) if pod.deleted is None)
+        left.take([pod for pod in pods if not (pod.cls.daemonset or pod.cls.mirror)])
+    return left
 
 
 def wait_s(removal: Removal, group: Group, options: ScaleDown) -> float:
@@ -83,12 +100,19 @@ class _Choice:
         self._rules: tuple[DeletionRule, ...] = (self._too_early, self._outside_windows, self._at_minimum, self._scarce)
 
     def in_order(self) -> Sequence[Removal]:
-        """Return empty nodes, then those to drain, those that budgets let go at once first; longest unneeded first."""
+        """Return empty nodes, then those to drain, those that budgets let go at once first.
+
+        Among these, costly nodes go first, and then the longest unneeded.
+        """
         since = self._update.memory.unneeded
-        return sorted(
-            self._update.unneeded,
-            key=lambda removal: (removal.drained, removal.drained and removal.risky, since[removal.node.name].mono),
-        )
+        situation = self._situation
+        rank = removal_rank(self._groups, situation.now.wall) if situation.rules.costly_nodes_go_first else same_rank
+
+        def key(removal: Removal) -> tuple[Any, ...]:
+            costly = rank(removal.node, removal.group, removal.ready, len(removal.pods))
+            return removal.drained, removal.drained and removal.risky, *costly, since[removal.node.name].mono
+
+        return sorted(self._update.unneeded, key=key)
 
     def reason_to_stay(self, removal: Removal) -> UnremovableNode | None:
         """Accept a node, or return why it stays."""
@@ -183,3 +207,11 @@ def _waiting(removal: Removal) -> UnremovableNode | None:
     return UnremovableNode(
         removal.node.name, UnremovableReason.ON_COMPLETION, detail, pod.key, None, removal.utilization
     )
+
+
+def _by_group(removals: Iterable[Removal]) -> list[Removal]:
+    """Return removals group after group, groups in order of their first node."""
+    groups: dict[str, list[Removal]] = {}
+    for removal in removals:
+        groups.setdefault(removal.group, []).append(removal)
+    return [member for members in groups.values() for member in members]

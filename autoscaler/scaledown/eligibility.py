@@ -20,6 +20,7 @@ from autoscaler.scaledown.drain import DrainContext, DrainOutcome, lingers
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import ScaleDownContext
+from autoscaler.scaledown.removal_rank import removal_rank, same_rank
 from autoscaler.scaledown.taints import being_deleted
 from autoscaler.scaledown.utilization import UncountedPods, Utilization, utilization
 from autoscaler.snapshot.columns import Mask
@@ -292,17 +293,21 @@ def _keep_used(
 def _ordered(
     trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory, candidate: Mask, arrivals: Arrivals
 ) -> tuple[int, ...]:
-    """Return the candidates: empty nodes first, then those that were unneeded before, else as listed.
+    """Return the candidates: empty nodes first, then those that were unneeded before, then costly ones, else as listed.
 
     Among empty nodes, those with pods that must run to their end come last.
     """
     nodes, before = trial.view.nodes, memory.unneeded
     terms = DrainContext(options=situation.drain, rules=situation.rules, wall=situation.now.wall)
+    groups, items = situation.groups, situation.readings.items
+    rank = removal_rank(groups.by_id, situation.now.wall) if situation.rules.costly_nodes_go_first else same_rank
     ranked = []
     for position in np.flatnonzero(candidate).tolist():
-        occupied, waiting = _weight(arrivals.together(position, trial.view.pods[position]), terms)
-        ranked.append((occupied, waiting, nodes[position].name not in before, position))
-    return tuple(rank[-1] for rank in sorted(ranked))
+        node, pods = nodes[position], arrivals.together(position, trial.view.pods[position])
+        occupied, waiting = _weight(pods, terms)
+        costly = rank(node, groups.of_node[node.name], items[position].readiness.ready, len(pods) if occupied else 0)
+        ranked.append((occupied, waiting, node.name not in before, *costly, position))
+    return tuple(int(key[-1]) for key in sorted(ranked))
 
 
 def _weight(pods: Sequence[Pod], terms: DrainContext) -> tuple[bool, bool]:

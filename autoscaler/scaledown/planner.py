@@ -18,6 +18,7 @@ from autoscaler.scaledown.eligibility import Eligible, eligible
 from autoscaler.scaledown.memory import ScaleDownMemory, remembered
 from autoscaler.scaledown.plan import Removal, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.removal import Removals
+from autoscaler.scaledown.taints import being_deleted
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
@@ -43,7 +44,7 @@ def plan_unneeded(
         eligible_nodes = eligible(placer.trial, situation, memory, leaving)
         if not eligible_nodes.order:
             return UnneededNodes(
-                memory=msgspec.structs.replace(memory, unneeded={}),
+                memory=msgspec.structs.replace(memory, unneeded=_interrupted(placer.trial, situation, memory)),
                 kept=eligible_nodes.kept,
                 candidates=eligible_nodes.candidates,
             )
@@ -67,6 +68,21 @@ def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDown
         last_update=now,
         shortest_interval_s=shortest,
     )
+
+
+def _interrupted(trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory) -> dict[str, Instant]:
+    """Return since when nodes are unneeded whose removal an earlier process began and did not finish.
+
+    The watch has yet to report that they are given back.
+    """
+    nodes, under_way = trial.view.nodes, situation.under_way.nodes
+    return {
+        name: since
+        for name, since in memory.unneeded.items()
+        if (position := trial.view.positions.get(name)) is not None
+        and name not in under_way
+        and being_deleted(nodes[position], situation.now.wall)
+    }
 
 
 def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
@@ -114,6 +130,7 @@ def _simulated(
         removals.take(outcome)
         single += not group.settings.zero_or_max_node_scaling
     since = {removal.node.name: memory.unneeded.get(removal.node.name, situation.now) for removal in unneeded}
+    since |= _interrupted(trial, situation, memory)
     after = msgspec.structs.replace(memory, unneeded=since, unremovable=unremovable, hints=removals.hints)
     return UnneededNodes(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=eligible_nodes.candidates)
 

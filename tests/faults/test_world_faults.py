@@ -93,6 +93,31 @@ def test_a_restart_in_the_middle_loses_nothing(world: World, after_s: float) -> 
     assert deletes(world) == [(-1, None)]
 
 
+def test_the_next_leader_removes_at_once_what_the_killed_one_had_begun_to_remove() -> None:
+    cloud = a_cloud(a_group(delete_s=60), machines={"web": 9})
+    with a_world(cloud, a_deployment()) as world:
+        assert world.run_until(lambda: len(tainted(world)) == 8, timeout_s=300)
+        world.restart(20)
+        assert targets(world) == {"web": 9}
+        assert world.run_until(lambda: targets(world) == {"web": 1}, timeout_s=60), "without two minutes unneeded again"
+
+
+def test_the_fast_profile_drains_side_by_side() -> None:
+    def drain_s(profile: str) -> float:
+        apps = [a_deployment(f"app{number}", 6, cpu="300m") for number in range(6)]
+        cloud = a_cloud(a_group(max_size=20), machines={"web": 18})
+        with a_world(cloud, *apps, scale_down_profile=profile) as world:
+            assert world.run_until(lambda: bool(tainted(world)), timeout_s=300)
+            began = world.clock.now().mono
+            assert world.run_until(lambda: len(nodes(world)) < 10, timeout_s=1800)
+            ended = world.clock.now().mono
+            world.run_for(300)
+            assert sum(running(world, f"app{number}") for number in range(6)) == 36
+            return ended - began
+
+    assert drain_s("fast") < drain_s("careful") / 2
+
+
 def test_a_node_that_vanishes_is_not_deleted_twice(world: World) -> None:
     (name,) = tainted(world)
     world.cloud.remove_machine(f"static://{name}", replace=False)

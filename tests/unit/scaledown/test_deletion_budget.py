@@ -3,6 +3,7 @@ import pytest
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.scaledown.deletion_budget import within_budgets
 from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.removal_rates import Rates
 from tests.unit.scaledown.pieces import NOW, Begun, a_removal, names
@@ -30,9 +31,8 @@ def start(
     def is_atomic(group: str, count: int) -> bool:
         return (sizes or {}).get(group, count) == count
 
-    started = within_budgets(
-        empty, drained, options, under_way or Begun(), Rates((), ScaleDownMemory(), NOW), is_atomic
-    )
+    rates, disruptions = Rates((), ScaleDownMemory(), NOW), RemainingPdbTracker()
+    started = within_budgets(empty, drained, options, under_way or Begun(), rates, disruptions, is_atomic)
     return names(started.empty), names(started.drained)
 
 
@@ -44,7 +44,6 @@ def start(
         pytest.param("a@g b@g", "c@g d@g", 3, 2, ("ab", "c"), id="empty nodes first"),
         pytest.param("a@g b@g", "c@g d@g", 2, 2, ("ab", ""), id="nothing left for drains"),
         pytest.param("a@g b@g", "c@g", 0, 1, ("", ""), id="nothing at all"),
-        pytest.param("a@g b@h c@g", "", 2, 1, ("ac", ""), id="group after group"),
     ],
 )
 def test_single_nodes(empty: str, drained: str, nodes: int, drains: int, expected: tuple[str, str]) -> None:

@@ -1,6 +1,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler.clock import Instant
@@ -14,9 +15,10 @@ from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.memory import StartedRemoval as BegunRemoval
 from autoscaler.scaledown.plan import NodesToDelete, Removal, UnneededNodes
 from autoscaler.snapshot.groups import Group
-from tests.builders import a_group, a_node, a_pod, a_template
+from tests.builders import a_budget, a_group, a_node, a_pod, a_template
 from tests.unit.scaledown.pieces import NEW, NOW, OLD, Begun, Cluster, a_removal, group_with, names
 
+WEB = {"app": "web"}
 LONG = 601.0
 
 
@@ -263,3 +265,59 @@ def test_a_group_that_goes_as_a_whole_is_never_cut_by_a_limit(rules: Any) -> Non
     later = plan(removals, groups=groups, rules=rules, begun=busy, max_node_deletions_per_minute=(GroupLimit(None, 2),))
     assert names(later.empty) == ["single"]
     assert [why(later)[name] for name in "abc"] == [UnremovableReason.TOO_MANY_A_MINUTE] * 3
+
+
+def web_on(node: str, replicas: int = 1) -> Removal:
+    """A node with pods of one owner that a budget may protect."""
+    pods = tuple(a_pod(f"web-{node}-{number}", node=node, labels=WEB) for number in range(replicas))
+    return msgspec.structs.replace(a_removal(node, drained=True), pods=pods)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "under_way", "going"),
+    [
+        pytest.param(2, {}, "ab", id="the budget allows both"),
+        pytest.param(1, {}, "a", id="it allows one, the other waits"),
+        pytest.param(0, {}, "a", id="one may always begin: the drain itself waits for the budget"),
+        pytest.param(2, {"b": "g"}, "a", id="the pod of a node under way is still to be evicted"),
+        pytest.param(1, {"b": "g"}, "", id="it needs what is left"),
+    ],
+)
+def test_drains_side_by_side_need_a_budget_for_both(allowed: int, under_way: dict[str, str], going: str) -> None:
+    removals = [web_on(name) for name in "ab"]
+    cluster = Cluster(
+        [removal.node for removal in removals],
+        [pod for removal in removals for pod in removal.pods],
+        budgets=[a_budget(allowed, labels=WEB)],
+    )
+    waiting = [removal for removal in removals if removal.node.name not in under_way]
+    found = plan(waiting, cluster=cluster, under_way=Begun(drained=under_way))
+    assert names(found.drained) == list(going)
+    assert set(why(found).values()) <= {UnremovableReason.SHARED_BUDGET}
+    regardless = plan(waiting, cluster=cluster, under_way=Begun(drained=under_way), rules=OLD)
+    assert names(regardless.drained) == names(waiting)
+
+
+def test_a_node_whose_pods_must_go_one_after_the_other_is_drained_alone() -> None:
+    removals = [web_on("a"), web_on("b", replicas=2)]
+    cluster = Cluster([removal.node for removal in removals], budgets=[a_budget(2, labels=WEB)])
+    found = plan(removals, cluster=cluster)
+    assert (names(found.drained), why(found)) == (["a"], {"b": UnremovableReason.SHARED_BUDGET})
+
+
+def test_costly_nodes_go_first() -> None:
+    sick = a_removal("sick", group="cheap", ready=False)
+    older = msgspec.structs.replace(a_removal("older", group="cheap"), node=a_node("older", created=NOW.wall - 200_000))
+    newer = msgspec.structs.replace(a_removal("newer", group="cheap"), node=a_node("newer", created=NOW.wall - 50_000))
+    dear = a_removal("dear", group="dear")
+    groups = [
+        msgspec.structs.replace(a_group("cheap", target=3), node_price=1.0),
+        msgspec.structs.replace(a_group("dear", target=1), node_price=2.0),
+    ]
+    waited_s = {"sick": 1201.0, "older": 700.0, "newer": 800.0, "dear": 650.0}
+    going = plan([newer, older, dear, sick], groups=groups, waited_s=waited_s)
+    assert names(going.empty) == ["sick", "dear", "older", "newer"]
+    two = plan([newer, older, dear, sick], groups=groups, waited_s=waited_s, max_scale_down_parallelism=2)
+    assert names(two.empty) == ["sick", "dear"]
+    as_before = plan([newer, older, dear, sick], groups=groups, waited_s=waited_s, rules=OLD)
+    assert names(as_before.empty) == ["sick", "newer", "older", "dear"]

@@ -252,7 +252,7 @@ def test_searches_go_round() -> None:
     more, used = roomy("c", "d")
     pods = [*replicas_on("a", 2), on(ONE, "b"), *used]
     hints = Cluster([*more, a_node("a"), a_node("b")], pods).look().memory.hints.newer
-    assert hints == {"web-a-0": "c", "web-a-1": "d", "web-b-0": "c"}
+    assert hints == {"web-b-0": "c", "web-a-0": "d", "web-a-1": "c"}
 
 
 def test_a_hint_that_no_longer_fits_is_passed_over() -> None:
