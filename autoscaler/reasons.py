@@ -319,7 +319,10 @@ class ScaleDownResult(StrEnum):
 class ReplacementTrigger(StrEnum):
     """Why a node is replaced although it is needed."""
 
+    NOTICED = "InterruptionNoticed"
+    UNHEALTHY = "NodeUnhealthy"
     REQUESTED = "ReplacementRequested"
+    DRIFTED = "NodeDrifted"
     EXPIRED = "NodeExpired"
     CHEAPER = "CheaperNodes"
 

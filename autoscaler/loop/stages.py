@@ -25,6 +25,7 @@ from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import ReplacementForecast
+from autoscaler.scaledown.replacement_cause import Cause
 from autoscaler.scaleup.plan import Resized
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
@@ -91,6 +92,8 @@ class Simulated(Observed, frozen=True, kw_only=True):
     placer: Placer
     forecasts: Mapping[str, ReplacementForecast] = {}
     """Forecasts of replacements in progress, by replacement id, simulated before pods were sorted."""
+    causes: tuple[Cause, ...] = ()
+    """Why nodes that are needed are to be replaced, the most urgent first; one for each such node."""
     bookings: tuple[tuple[Pod, ...], ...] = ()
     """The pods of each ProvisioningRequest for which capacity is held."""
     accepted: tuple[AcceptedRequest, ...] = ()

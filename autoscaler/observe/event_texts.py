@@ -158,7 +158,8 @@ def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
 def replacement(replaced: Replacement) -> str:
     """Return the progress of a replacement, and its saving if prices are known."""
     nodes = ", ".join(replaced.nodes)
-    text = f"Replacement of node {nodes} ({replaced.trigger}): {replaced.stage}"
+    why = f"{replaced.trigger}: {replaced.cause}" if replaced.cause else replaced.trigger
+    text = f"Replacement of node {nodes} ({why}): {replaced.stage}"
     if replaced.hold is not None:
         text += f", {replaced.hold}: {replaced.detail}"
     if replaced.price_before is not None and replaced.price_after is not None:

@@ -400,11 +400,16 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
     ReplacementTrigger: {
+        ReplacementTrigger.NOTICED: Meaning("The provider announced that it will take the machine away."),
+        ReplacementTrigger.UNHEALTHY: Meaning(
+            "The node has been unhealthy for longer than its repair policy tolerates."
+        ),
         ReplacementTrigger.REQUESTED: Meaning(
             "The node has the annotation `replacement.autoscaler/requested: true`, and "
             "`--replace-annotated-nodes` is on.",
             "To cancel before its pods leave, remove the annotation.",
         ),
+        ReplacementTrigger.DRIFTED: Meaning("The node differs from the nodes that its group makes now."),
         ReplacementTrigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
         ReplacementTrigger.CHEAPER: Meaning("The same pods fit on cheaper nodes, and `--consolidation` is on."),
     },
@@ -457,7 +462,9 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ReplacementHold.TIMED_OUT: Meaning(
             "The replacement did not finish within `--replacement-timeout`.", "The detail says what it waited for."
         ),
-        ReplacementHold.WITHDRAWN: Meaning("The annotation that requested the replacement was removed."),
+        ReplacementHold.WITHDRAWN: Meaning(
+            "What asked for the replacement is gone, such as the annotation `replacement.autoscaler/requested`."
+        ),
     },
     UnknownStart: {
         UnknownStart.NO_GROUP_FITS: Meaning(

@@ -11,7 +11,7 @@ import numpy as np
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import ReplacementTrigger, UnremovableNode, UnremovableReason
+from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure
 from autoscaler.scaledown.eligibility import replacement_blocker
 from autoscaler.scaledown.pdb import RemainingPdbTracker
@@ -22,7 +22,6 @@ from autoscaler.scaledown.replacement import (
     ReplacementForecast,
     place_on,
     place_on_new,
-    requested,
 )
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
@@ -84,9 +83,7 @@ class Relocations:
         for name in standing:
             outcome = self.removal(name)
             if isinstance(outcome, UnremovableNode):
-                return ReplacementForecast(
-                    leaving=leaving, kept=outcome, withdrawn=self._withdrawn(replacement), new=new, arrived=arrived
-                )
+                return ReplacementForecast(leaving=leaving, kept=outcome, new=new, arrived=arrived)
             removals.append(outcome)
         # Those whose pods are hardest to place go first, while there is room to choose from.
         removals.sort(key=lambda removal: -max((_size(pod) for pod in removal.pods), default=0.0))
@@ -104,7 +101,6 @@ class Relocations:
         return ReplacementForecast(
             removals=tuple(removals),
             leaving=leaving,
-            withdrawn=self._withdrawn(replacement),
             short=short,
             unplaced=tuple(pod for pod, place in zip(pods, places, strict=True) if place is None),
             awaited=len(awaited),
@@ -117,12 +113,6 @@ class Relocations:
         under_way = self._situation.under_way.nodes
         there = [name for name in replacement.nodes if name in self._trial.view.positions]
         return tuple(name for name in there if name not in under_way), tuple(n for n in there if n in under_way)
-
-    def _withdrawn(self, replacement: Replacement) -> bool:
-        nodes = (self._trial.view.node(name) for name in replacement.nodes)
-        return replacement.trigger is ReplacementTrigger.REQUESTED and not any(
-            node is not None and requested(node) for node in nodes
-        )
 
     def removal(self, name: str) -> Removal | UnremovableNode:
         """Return the removal of a node as it would be, or why it may not go; nothing changes."""

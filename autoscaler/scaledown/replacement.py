@@ -44,6 +44,8 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     trigger: ReplacementTrigger
     nodes: tuple[str, ...]
     began: Instant
+    cause: str = ""
+    """Details of the trigger, for people."""
     stage: ReplacementStage = ReplacementStage.PROPOSED
     bought: tuple[Purchase, ...] = ()
     buys: int = 0
@@ -97,6 +99,8 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The first thing that keeps an old node."""
     withdrawn: bool = False
     """Nobody asks for it any more."""
+    leave_at: Instant | None = None
+    """From this moment on the old nodes go although new nodes have not come; None: they wait for them."""
     short: Mapping[str, int] = {}
     """Machines without which a group would fall below its minimum."""
     unplaced: tuple[Pod, ...] = ()
@@ -167,7 +171,9 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
         # What has begun is finished: its end comes back from the removal itself.
         return staged(replacement, ReplacementStage.DRAINING)
     if seen.withdrawn:
-        return staged(replacement, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "the annotation was removed")
+        return staged(
+            replacement, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "nothing asks for it any more"
+        )
     if now.mono - replacement.began.mono > options.replacement_timeout_s:
         waited = "" if replacement.hold is None else f": {replacement.hold}, {replacement.detail}"
         return staged(
@@ -191,6 +197,13 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
     if seen.awaited or not seen.arrived:
         return staged(replacement, waiting, ReplacementHold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
     return staged(replacement, ReplacementStage.READY)
+
+
+def hurried(replacement: Replacement, seen: ReplacementForecast, now: Instant) -> Replacement:
+    """Return the replacement without its wait for new nodes if its old nodes have to go now."""
+    late = seen.leave_at is not None and now.mono >= seen.leave_at.mono
+    waits = replacement.stage in (ReplacementStage.PROPOSED, ReplacementStage.BOUGHT) and seen.kept is None
+    return staged(replacement, ReplacementStage.READY) if late and waits else replacement
 
 
 def staged(

@@ -19,6 +19,7 @@ class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
     trigger: ReplacementTrigger
     nodes: tuple[str, ...]
     began: float
+    cause: str = ""
     bought: tuple[Purchase, ...] = ()
     buys: int = 0
     price_before: float | None = None
@@ -38,6 +39,7 @@ def record_of(replacement: Replacement, rest: ReplacementBackoff | None = None) 
         trigger=replacement.trigger,
         nodes=replacement.nodes,
         began=round(replacement.began.wall, 3),
+        cause=replacement.cause,
         bought=replacement.bought,
         buys=replacement.buys,
         price_before=replacement.price_before,
@@ -72,6 +74,7 @@ def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
                 trigger=record.trigger,
                 nodes=record.nodes,
                 began=now.later(min(0.0, record.began - now.wall)),
+                cause=record.cause,
                 stage=ReplacementStage.BOUGHT,
                 bought=record.bought,
                 buys=record.buys,

@@ -16,6 +16,7 @@ from autoscaler.scaledown.replacement import (
     ReplacementMemory,
     UnprovenConsolidation,
     advance,
+    hurried,
 )
 from autoscaler.scaledown.replacement_record import STATE, record_of, restored
 from autoscaler.snapshot.groups import Group
@@ -214,3 +215,27 @@ def test_a_plan_that_scale_up_undid_is_not_repeated_for_the_same_pods_nor_soon_f
 def test_nodes_for_other_pods_do_not_speak_against_a_plan() -> None:
     other = a_pod("other", cpu="7").cls
     assert consolidation_backoff.prove_or_back_off(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None
+
+
+@pytest.mark.parametrize(
+    ("one", "seen", "stage"),
+    [
+        pytest.param(paid(), {"unplaced": (POD,)}, ReplacementStage.READY, id="its pods have no place"),
+        pytest.param(a_replacement(), {"awaited": 1}, ReplacementStage.READY, id="new nodes have not come"),
+        pytest.param(
+            paid(),
+            {"kept": UnremovableNode("old", UnremovableReason.BLOCKED_BY_POD)},
+            ReplacementStage.BOUGHT,
+            id="a pod keeps it",
+        ),
+        pytest.param(
+            a_replacement(stage=ReplacementStage.ABANDONED), {}, ReplacementStage.ABANDONED, id="it was given up"
+        ),
+    ],
+)
+def test_a_node_that_has_to_go_does_not_wait_for_new_nodes(
+    one: Replacement, seen: dict[str, object], stage: ReplacementStage
+) -> None:
+    forecast = ReplacementForecast(removals=STANDS, leave_at=NOW.later(60), **seen)  # type: ignore[arg-type]
+    assert hurried(one, forecast, NOW.later(59)) == one
+    assert hurried(one, forecast, NOW.later(60)).stage is stage

@@ -1,0 +1,125 @@
+"""The state of all replacements during one step of a pass, and what the pass reports about them."""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.loop.stages import Grown, Simulated
+from autoscaler.objects.node import Node
+from autoscaler.observe.report import ReplacementReport
+from autoscaler.reasons import ReplacementHold, ReplacementStage, UnremovableNode, UnremovableReason
+from autoscaler.scaledown.plan import Removal, ScaleDownContext
+from autoscaler.scaledown.relocation import Relocations
+from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff, ReplacementForecast, ReplacementMemory
+from autoscaler.scaledown.replacement_cause import Cause
+from autoscaler.scaledown.replacement_causes import URGENT
+
+
+class ReplacementProgress(msgspec.Struct, frozen=True):
+    """The state of all replacements during one step."""
+
+    stage: Grown
+    memory: ReplacementMemory
+    forecasts: Mapping[str, ReplacementForecast]
+    """Forecasts by replacement id, including replacements that this step began."""
+    ended: tuple[Replacement, ...] = ()
+
+    def remember(self, memory: ReplacementMemory) -> "ReplacementProgress":
+        """Return the same progress with another memory."""
+        return replace(self, memory=memory)
+
+    @property
+    def slots(self) -> int:
+        """How many more replacements may begin that are not urgent."""
+        begun = sum(replacement.trigger not in URGENT for replacement in self.memory.in_progress)
+        return self.stage.config.replacement.max_replacements - begun
+
+    def slots_for(self, cause: Cause) -> int:
+        """Return how many more replacements may begin for a cause."""
+        if cause.limit is None:
+            return self.slots
+        return cause.limit - sum(replacement.trigger is cause.trigger for replacement in self.memory.in_progress)
+
+    @property
+    def resting(self) -> dict[str, ReplacementBackoff]:
+        """The nodes whose replacement is not tried now, by name."""
+        now = self.stage.now
+        return {name: rest for name, rest in self.memory.rests.items() if rest.until.mono > now.mono}
+
+    def busy(self, under_way: Collection[str]) -> Collection[str]:
+        """Return the nodes that must not be replaced now: in progress, resting, unneeded, or being removed."""
+        busy = set(_in_progress(self.memory))
+        busy.update(self.resting)
+        busy.update(removal.node.name for removal in self.stage.memory.unneeded)
+        return busy.union(under_way)
+
+    def nodes(self, replacement: Replacement) -> list[Node]:
+        """Return the nodes of a replacement that still exist."""
+        return [node for name in replacement.nodes if (node := self.stage.view.node(name)) is not None]
+
+
+def moves(stage: Simulated, memory: ReplacementMemory, context: ScaleDownContext) -> Relocations:
+    """Return a simulation of moves in which no pod moves to a node that is itself about to go."""
+    avoided = [*_in_progress(memory), *(removal.node.name for removal in stage.memory.unneeded)]
+    return Relocations(stage.placer, context, stage.templates, stage.registry.upcoming, avoided)
+
+
+def _in_progress(memory: ReplacementMemory) -> list[str]:
+    return [name for replacement in memory.in_progress for name in replacement.nodes]
+
+
+def rest_shortly(progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
+    """Let the nodes of a replacement rest for a while, because something keeps them or nothing could be bought."""
+    memory, stage = progress.memory, progress.stage
+    until = stage.now.later(stage.config.scale_down.unremovable_node_recheck_timeout_s)
+    rests = dict(memory.rests)
+    for name in replacement.nodes:
+        failures = rests[name].failures if name in rests else 0
+        rests[name] = ReplacementBackoff(
+            until=until,
+            hold=replacement.hold or ReplacementHold.NODE_KEPT,
+            detail=replacement.detail,
+            failures=failures,
+        )
+    return progress.remember(replace(memory, rests=rests))
+
+
+def report_of(progress: ReplacementProgress, waiting: Collection[Cause], *, grew: bool) -> ReplacementReport:
+    """Return the replacements, and why nodes that should be replaced wait: they rest, or it is not their turn."""
+    turns = {}
+    for cause in waiting:
+        hold = ReplacementHold.PODS_FIRST if grew and not cause.urgent else ReplacementHold.TOO_MANY
+        turns[cause.node.name] = ReplacementBackoff(until=progress.stage.now, hold=hold)
+    return ReplacementReport(all=(*progress.memory.in_progress, *progress.ended), held={**turns, **progress.resting})
+
+
+def due(progress: ReplacementProgress) -> tuple[Removal, ...]:
+    """Return the removals of nodes whose pods fit on ready nodes, and of those that wait for that no longer."""
+    return tuple(
+        removal
+        for replacement in progress.memory.in_progress
+        if _may_go(replacement, progress.forecasts[replacement.id])
+        for removal in progress.forecasts[replacement.id].removals
+    )
+
+
+def _may_go(replacement: Replacement, forecast: ReplacementForecast) -> bool:
+    if replacement.stage is ReplacementStage.READY:
+        return True
+    waits = forecast.lacks or forecast.awaited or not forecast.arrived
+    return replacement.stage is ReplacementStage.DRAINING and not waits
+
+
+def reserved(progress: ReplacementProgress) -> dict[str, UnremovableNode]:
+    """Return the nodes that scale-down leaves alone: old ones, and the new ones bought for their pods."""
+    nodes: dict[str, UnremovableNode] = {}
+    for replacement in progress.memory.in_progress:
+        hold = "" if replacement.hold is None else f", {replacement.hold}: {replacement.detail}"
+        detail = f"{replacement.trigger}, {replacement.stage}{hold}"
+        for name in replacement.nodes:
+            nodes[name] = UnremovableNode(name, UnremovableReason.BEING_REPLACED, detail)
+        detail = f"holds room for pods of {', '.join(replacement.nodes)}"
+        for name in progress.forecasts[replacement.id].new:
+            nodes.setdefault(name, UnremovableNode(name, UnremovableReason.REPLACES_OTHERS, detail))
+    return nodes

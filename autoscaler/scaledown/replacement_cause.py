@@ -1,0 +1,53 @@
+"""What asks for the replacement of a node that is needed."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.tree import Config
+from autoscaler.objects.node import Node
+from autoscaler.reasons import ReplacementTrigger
+from autoscaler.registry.readiness import Readings
+from autoscaler.scaledown.replacement import ReplacementMemory
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.template import Template
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one node is replaced."""
+
+    trigger: ReplacementTrigger
+    node: Node
+    detail: str = ""
+    """For people; nothing parses it."""
+    leave_at: Instant | None = None
+    """From this moment on the node goes although new nodes have not come; None: it waits for them."""
+    limit: int | None = None
+    """Urgent: such a replacement may begin in a pass that grew groups, and counts only towards this number of
+    replacements of the same trigger in progress. None: it waits for its turn among `max_replacements`.
+    """
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it waits neither for pending pods nor for other replacements."""
+        return self.limit is not None
+
+
+class CauseContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What causes depend on."""
+
+    now: Instant
+    config: Config
+    view: ClusterView
+    readings: Readings
+    """Of the view's nodes, in the same order."""
+    templates: Mapping[str, Template]
+    """New nodes of each group, by group id."""
+    silent_s: Mapping[str, float]
+    """Seconds of silence by path, for kinds that the API server has not mentioned for longer than the limit."""
+    memory: ReplacementMemory
+
+
+CauseSource = Callable[[CauseContext], Iterator[Cause]]
+"""Yields the nodes that one cause lists, in the order in which they are replaced."""
