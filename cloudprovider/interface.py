@@ -137,6 +137,12 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
 
     The autoscaler prefers the limits that nodes of the group report.
     """
+    resource_slices: Sequence[Mapping[str, Any]] = ()
+    """The devices that come with every node (dynamic resource allocation): v1.ResourceSlice objects as plain JSON data.
+
+    Names of nodes and pools, generations and counts of slices do not matter. The autoscaler prefers what nodes of the
+    group have.
+    """
 
 
 class NodeRef(msgspec.Struct, frozen=True):

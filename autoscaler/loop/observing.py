@@ -63,8 +63,8 @@ class Observing:
             stage = replace(stage, memory=without_timers(stage.memory))
             empty = next_stage(stage, EmptyCluster, view=view, silent_s=silent_s)
             return Ended(stage=empty, end=PassEnd.EMPTY_CLUSTER)
-        limits = config.features.enable_csi_node_aware_scheduling
-        made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner, limits)
+        limits, devices = config.features.enable_csi_node_aware_scheduling, config.device_claims_count
+        made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner, limits, devices)
         templates, cache = choose_templates(view, readings, stage.memory.templates, made_by, now)
         registry = update(
             stage.memory.registry,

@@ -5,7 +5,8 @@ describes a device under `basic`, and writes an exact request without `exactly`.
 `DeviceRequest.alternatives` read both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -130,6 +131,11 @@ class ResourceSlice(Resource, frozen=True):
     """A ResourceSlice."""
 
     spec: SliceSpec = SliceSpec()
+
+
+def described_slice(raw: Mapping[str, Any]) -> ResourceSlice:
+    """Return a ResourceSlice from plain data; raises `msgspec.ValidationError`."""
+    return msgspec.convert({"metadata": {}, **raw}, ResourceSlice)
 
 
 class DeviceToleration(Wire, frozen=True):

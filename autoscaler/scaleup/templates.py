@@ -15,6 +15,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import HealthOptions, TemplateOptions
 from autoscaler.current_step import in_hand
 from autoscaler.objects import quantity
+from autoscaler.objects.devices import described_slice
 from autoscaler.objects.matching import daemon_belongs
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
@@ -25,7 +26,7 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.example_nodes import NO_EXAMPLES, Examples, find_examples
 from autoscaler.scaleup.shortfall import Lacking, Lowered, Shortfall, lacking, lowered, smaller
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.devices import DevicePool, complete_pools, pools_by_node
+from autoscaler.snapshot.devices import DevicePool, complete_pools, described_pools, pools_by_node
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import (
     PassingTaints,
@@ -122,6 +123,8 @@ class TemplateTerms(msgspec.Struct, frozen=True):
     interner: PodInterner
     attach_limits: bool = True
     """Whether new nodes have limits of volumes."""
+    devices: bool = True
+    """Whether new nodes have devices that pods claim."""
 
 
 def choose_templates(
@@ -306,9 +309,17 @@ class _Maker(msgspec.Struct, frozen=True):
         if before is not None and self.same_daemons and before.cloud == cloud:
             return before
         pods = tuple(self.terms.interner.decoder().one(pod) for pod in cloud.pods)
+        told = cloud.resource_slices if self.terms.devices else ()
+        devices = described_pools(map(described_slice, told), template_name(group_id))
         template = self._made(group_id, _described(cloud), pods, self._attach_limits(cloud), all_daemons=True)
-        template = _same_if_equal(template, before)
-        return CachedTemplate(template=template, source=TemplateSource.PROVIDER, seen_s=self.now.mono, cloud=cloud)
+        template = _same_if_equal(msgspec.structs.replace(template, pools=devices), before)
+        return CachedTemplate(
+            template=template,
+            source=TemplateSource.PROVIDER,
+            seen_s=self.now.mono,
+            cloud=cloud,
+            pools=complete_pools(devices),
+        )
 
     def _attach_limits(self, cloud: NodeTemplate | None, example: Node | None = None) -> dict[str, int]:
         """Return how many volumes a new node can attach: what the example reports, else what the cloud says."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.objects.devices import described_slice
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults
@@ -60,6 +61,12 @@ def read_instances(
     return tuple(machines.values())
 
 
+def drivers_of_templates(cloud: CloudSpec) -> Iterator[str]:
+    """Yield the drivers of the devices that new nodes bring."""
+    templates = (group.template for group in cloud.groups if group.template is not None)
+    return (described_slice(one).spec.driver for template in templates for one in template.resource_slices)
+
+
 def check_membership(shape: Shape, path: str, node_to_group: Mapping[str, str], group_ids: set[str]) -> None:
     """Complain about nodes in unknown groups."""
     for node, group in node_to_group.items():
@@ -82,6 +89,12 @@ def _group(raw: Any, index: int, defaults: Defaults, problems: Problems) -> Grou
             for position, pod in enumerate(raw["templatePods"])
         ]
         raw = {**raw, "templatePods": pods}
+    if isinstance(raw, Mapping) and isinstance(raw.get("templateResourceSlices"), list):
+        slices = [
+            _template_slice(part, f"{path}.templateResourceSlices[{position}]", problems)
+            for position, part in enumerate(raw["templateResourceSlices"])
+        ]
+        raw = {**raw, "templateResourceSlices": slices}
     group = decode_group(raw, path, problems)
     if defaults.complete or group.template is None or HOSTNAME in group.template.labels:
         return group
@@ -112,6 +125,17 @@ def _template_pod(raw: Any, path: str, position: int, defaults: Defaults, proble
     for field, text in unreadable_values(msgspec.to_builtins(wire)):
         problems.add(path + field, text)
     return defaults.template_pod(wire, position)
+
+
+def _template_slice(raw: Any, path: str, problems: Problems) -> Any:
+    """Return it as it is where it can be read, or is not even an object, which the group's reader complains about."""
+    if isinstance(raw, Mapping):
+        try:
+            described_slice(raw)
+        except msgspec.ValidationError as error:
+            problems.add("", worded(str(error), path))
+            return {}
+    return raw
 
 
 def _contradictions(groups: Sequence[GroupSpec]) -> Iterator[str]:

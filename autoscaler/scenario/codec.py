@@ -18,7 +18,7 @@ from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances
+from autoscaler.scenario.clouds import check_membership, drivers_of_templates, read_cloud, read_instances
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.file_reader import Shape, parse, read_bytes
 from autoscaler.scenario.format import ChangeEntry
@@ -104,7 +104,7 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
         nodes=nodes,
         pods=pods,
         related=_related(
-            shape, reader, defaults, config, [*pods, *(pod for change in changes for pod in change.add_pods)]
+            shape, reader, defaults, config, [*pods, *(pod for change in changes for pod in change.add_pods)], cloud
         ),
         runs=file.runs,
         step_s=_step_s(shape),
@@ -147,7 +147,9 @@ def _config(shape: Shape, overrides: Mapping[str, Any]) -> Config:
         return Config()
 
 
-def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Config, pods: Sequence[Pod]) -> Related:
+def _related(
+    shape: Shape, reader: ObjectReader, defaults: Defaults, config: Config, pods: Sequence[Pod], cloud: CloudSpec
+) -> Related:
     file = shape.file
     config_maps = {}
     if file.priority_config is not None:
@@ -158,8 +160,10 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         for name, kind in RELATED.items()
     }
     if config.device_claims_count:
-        slices = related["resource_slices"].values()
-        related["device_classes"] = defaults.device_classes(related["device_classes"], slices)
+        drivers = (one.spec.driver for one in related["resource_slices"].values())
+        related["device_classes"] = defaults.device_classes(
+            related["device_classes"], (*drivers, *drivers_of_templates(cloud))
+        )
     else:
         related |= {RELATED[name].related: {} for name in OF_DEVICES}
     if not config.gangs_count:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from autoscaler.objects import quantity
-from autoscaler.objects.devices import CelSelector, DeviceClass, DeviceClassSpec, DeviceSelector, ResourceSlice
+from autoscaler.objects.devices import CelSelector, DeviceClass, DeviceClassSpec, DeviceSelector
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, Resource, rfc3339, unix_seconds
 from autoscaler.objects.node import HOSTNAME, Node, NodeCondition, NodeWire, keep_node
 from autoscaler.objects.pod import Pod, Unscheduled
@@ -48,13 +48,10 @@ class Defaults:
         self._pod_created = rfc3339(now_s - POD_AGE_S)
         self._owners: dict[tuple[str, OwnerReference], OwnerReference] = {}
 
-    def device_classes(
-        self, given: dict[str, DeviceClass], slices: Iterable[ResourceSlice]
-    ) -> Mapping[str, DeviceClass]:
+    def device_classes(self, given: dict[str, DeviceClass], drivers: Iterable[str]) -> Mapping[str, DeviceClass]:
         """Return the device classes; where none are given, one for each driver, of its name and with its devices."""
         if self.complete or given:
             return given
-        drivers = dict.fromkeys(one.spec.driver for one in slices)
         return {driver: _class_of_driver(driver) for driver in drivers}
 
     def node(self, wire: NodeWire) -> Node:

@@ -82,6 +82,8 @@ def _group(group: Group) -> Plain:
     }
     if group.template is not None and group.template.pods:
         entry["templatePods"] = [bare_pod(pod) for pod in group.template.pods]
+    if group.template is not None and group.template.resource_slices:
+        entry["templateResourceSlices"] = list(group.template.resource_slices)
     if group.node_price is not None:
         entry["pricePerHour"] = group.node_price
     return entry

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from autoscaler.objects.devices import Device, ResourceSlice
+from autoscaler.objects.devices import Device, PoolRef, ResourceSlice
 
 GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"))
 """Drivers whose devices are the GPUs that a GPU label promises."""
@@ -56,6 +56,20 @@ def _pools(slices: Iterable[ResourceSlice]) -> list[DevicePool]:
         if not same or same[0].spec.pool.generation == spec.pool.generation:
             same.append(resource_slice)
     return [DevicePool(driver, name, tuple(same)) for (_, driver, name), same in pools.items()]
+
+
+def described_pools(slices: Iterable[ResourceSlice], node: str) -> tuple[DevicePool, ...]:
+    """Return the pools of a new node as a cloud describes them: all are the node's own, and complete."""
+    parts: dict[tuple[str, str], list[ResourceSlice]] = {}
+    for one in slices:
+        parts.setdefault((one.spec.driver, one.spec.pool.name or node), []).append(one)
+    made = []
+    for (driver, name), same in parts.items():
+        pool = PoolRef(name=name, resource_slice_count=len(same))
+        specs = (msgspec.structs.replace(one.spec, pool=pool, node_name=node) for one in same)
+        whole = (msgspec.structs.replace(one, spec=spec) for one, spec in zip(same, specs, strict=True))
+        made.append(DevicePool(driver, name, tuple(whole)))
+    return tuple(made)
 
 
 def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:

@@ -1,6 +1,6 @@
 """Builds the template of a group: from its annotations, its machine template, and its nodes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +18,7 @@ _ARCHITECTURES = ("amd64", "arm64", "ppc64le", "s390x")
 _ARCHITECTURE_VARIABLE = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
 _ARCH, _OS = "kubernetes.io/arch", "kubernetes.io/os"
 _MAX_PODS = "110"
+_MOST_DEVICES = 1024
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _ROLES = "node-role.kubernetes.io"
 _MANAGED_DOMAINS = ("node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
@@ -72,6 +73,7 @@ class Describer(msgspec.Struct, frozen=True):
             capacity=capacity,
             allocatable=capacity,
             attach_limits=_attach_limits(scalable, problems),
+            resource_slices=_resource_slices(scalable, problems),
         )
 
     def _labels(self, scalable: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
@@ -174,6 +176,19 @@ def _attach_limits(scalable: Scalable, problems: Problems) -> dict[str, int]:
         elif not driver.strip() or count is None:
             problems.add(scalable.id, f"annotation {CAPACITY}/csi-driver: {term!r} is not of the form driver=limit")
     return limits
+
+
+def _resource_slices(scalable: Scalable, problems: Problems) -> Sequence[Mapping[str, Any]]:
+    """Return the GPUs of a node as devices of the driver that the group's annotation names."""
+    driver = scalable.annotations.get(f"{CAPACITY}/dra-driver", "")
+    count = int(_read(scalable, "gpu-count", _whole, problems) or 0) if driver else 0
+    if count > _MOST_DEVICES:
+        problems.add(
+            f"annotation {CAPACITY}/gpu-count", f"{count} is above {_MOST_DEVICES}, the most devices of a node"
+        )
+        return ()
+    devices = [{"name": f"gpu-{number}", "attributes": {"type": {"string": "gpu"}}} for number in range(count)]
+    return ({"spec": {"driver": driver, "devices": devices}},) if devices else ()
 
 
 def _terms(scalable: Scalable, key: str) -> Iterator[str]:

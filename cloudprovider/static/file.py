@@ -14,6 +14,7 @@
           attachLimits: {ebs.csi.aws.com: 25}       # volumes that a node can attach, by CSI driver
           zones: [a, b]                   # a machine comes where there are the fewest; {a: {label: value}} adds labels
         templatePods: []                  # v1.Pods that come with every node
+        templateResourceSlices: []        # v1.ResourceSlices: the devices that come with every node
         nodeNames: [web-a, web-b]         # these nodes belong to the group,
         matchLabels: {pool: web}          # and so do nodes with all of these labels; the first group that claims wins
         pricePerHour: 0.19
@@ -78,6 +79,7 @@ class _Group(Strict, frozen=True, kw_only=True):
     target_size: Count | None = None
     template: Any = None
     template_pods: list[Mapping[str, Any]] = []
+    template_resource_slices: list[Mapping[str, Any]] = []
     node_names: tuple[str, ...] = ()
     match_labels: dict[str, str] | None = None
     price_per_hour: Amount | None = None
@@ -137,15 +139,21 @@ def decode_group(data: Any, path: str, problems: Problems) -> GroupSpec:
         problems.add(f"{path}.id", "must not be empty")
     if group.match_labels == {} and not data["matchLabels"]:
         problems.add(f"{path}.matchLabels", "must name a label: without one it would claim every node")
-    if group.template_pods and group.template is None:
-        problems.add(f"{path}.templatePods", "needs a template")
+    for field, given in (
+        ("templatePods", group.template_pods),
+        ("templateResourceSlices", group.template_resource_slices),
+    ):
+        if given and group.template is None:
+            problems.add(f"{path}.{field}", "needs a template")
     refused = () if group.increase_error is None else (CallFault(call=Call.INCREASE, message=group.increase_error),)
     return GroupSpec(
         id=group.id or path,
         min_size=group.min_size,
         max_size=group.max_size,
         target_size=group.target_size,
-        template=decode_template(group.template, f"{path}.template", problems, group.template_pods),
+        template=decode_template(
+            group.template, f"{path}.template", problems, group.template_pods, group.template_resource_slices
+        ),
         node_names=group.node_names,
         match_labels=group.match_labels or {},
         price_per_hour=group.price_per_hour,

@@ -88,7 +88,11 @@ class GroupOptions(Strict, frozen=True, kw_only=True, rename=lambda field: field
 
 
 def decode_template(
-    data: Any, path: str, problems: Problems, pods: Sequence[Mapping[str, Any]] = ()
+    data: Any,
+    path: str,
+    problems: Problems,
+    pods: Sequence[Mapping[str, Any]] = (),
+    resource_slices: Sequence[Mapping[str, Any]] = (),
 ) -> NodeTemplate | None:
     """Decode a v1.Node, ignoring unused fields, or the strict short form; None if it is absent."""
     if data is None:
@@ -116,6 +120,7 @@ def decode_template(
         pods=tuple(pods),
         zones=_zones(fields.get("zones"), f"{path}.zones", reader),
         attach_limits=fields.get("attach_limits", {}),
+        resource_slices=tuple(resource_slices),
     )
 
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
 from autoscaler.objects.devices import ResourceSlice
 from autoscaler.reasons import UnremovableReason
 from autoscaler.recording.anonymizer import anonymize
@@ -150,6 +151,30 @@ def test_nodes_are_bought_for_pods_that_find_no_device(seekers: int, expected: d
     assert answer.runs[1].scale_ups == [], "what is on its way is counted"
 
 
+FROM_ZERO: Json = {
+    "id": "zero",
+    "minSize": 0,
+    "maxSize": 5,
+    "template": {"capacity": RESOURCES},
+    "templateResourceSlices": [{"spec": {"driver": GPUS, "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}}],
+}
+
+
+def test_a_group_without_any_node_grows_for_the_devices_that_its_cloud_describes() -> None:
+    pods = [a_seeker(f"p{number}") for number in range(3)]
+    world: Json = {"nodes": [], "nodeToGroup": {}, "resourceSlices": [], **ONE_GPU}
+    answer = played(pods, [], nodeGroups=[FROM_ZERO], **world)
+    assert bought(answer) == {"zero": 2}
+    bare = {key: value for key, value in FROM_ZERO.items() if key != "templateResourceSlices"}
+    assert bought(played(pods, [], nodeGroups=[bare], **world)) == {}
+
+
+def test_devices_of_a_group_that_cannot_be_read_are_complained_about() -> None:
+    odd = {**FROM_ZERO, "templateResourceSlices": [{"spec": {"devices": [{"capacity": {"memory": {"value": "x"}}}]}}]}
+    with pytest.raises(ConfigError, match=r"nodeGroups\[0\]\.templateResourceSlices\[0\]\.spec\.devices"):
+        played([], [], nodeGroups=[odd], nodes=[], nodeToGroup={})
+
+
 def test_a_claim_that_pods_share_is_counted_once() -> None:
     busy = [made_for(f"busy-{node}", *(f"dev-{at}" for at in range(4)), node=f"gpu-{node}") for node in range(2)]
     running = [a_trainer(f"busy-{node}", f"gpu-{node}", **FROM_TEMPLATE) for node in range(2)]
@@ -171,23 +196,30 @@ def test_only_a_driver_has_a_class_of_its_own_where_the_file_lists_none() -> Non
     assert bought(played(pods, [], **fields, deviceClasses=[fast])) == {"gpu": 1}
 
 
-def test_a_file_with_devices_decides_the_same_when_its_names_are_hidden() -> None:
+@pytest.mark.parametrize("nodes", [1, 0])
+def test_a_file_with_devices_decides_the_same_when_its_names_are_hidden(nodes: int) -> None:
     """The class has the name of the driver, and the attribute that of a pod: neither may be renamed."""
     selector = {"cel": {"expression": f"device.driver == '{GPUS}' && device.attributes['{GPUS}'].model == 'gpu-0'"}}
     device = {"name": "model", "attributes": {"model": {"string": "gpu-0"}}, "capacity": {"memory": {"value": "9Gi"}}}
+    group: Json = {"id": "gpu", "minSize": 0, "maxSize": 5, "targetSize": nodes, "template": None}
+    if not nodes:
+        group |= {
+            "template": {"capacity": RESOURCES},
+            "templateResourceSlices": [slice_form("gpu-0", devices=[device])],
+        }
     document = {
         "now": "2026-01-05T12:00:00Z",
-        "nodeGroups": [{"id": "gpu", "minSize": 0, "maxSize": 5, "targetSize": 1, "template": None}],
-        "nodes": [{"metadata": {"name": "gpu-0"}, "status": {"capacity": RESOURCES}}],
-        "nodeToGroup": {"gpu-0": "gpu"},
-        "resourceSlices": [slice_form("gpu-0", devices=[device])],
+        "nodeGroups": [group],
+        "nodes": [{"metadata": {"name": "gpu-0"}, "status": {"capacity": RESOURCES}}] * nodes,
+        "nodeToGroup": {"gpu-0": "gpu"} if nodes else {},
+        "resourceSlices": [slice_form("gpu-0", devices=[device])] * nodes,
         "deviceClasses": [{"metadata": {"name": GPUS}, "spec": {"selectors": [selector]}}],
         **ONE_GPU,
         "pods": [a_seeker("model"), a_seeker("p")],
     }
     body = json.dumps(document).encode()
     for one in (body, anonymize(body, b"key")):
-        assert [scale_up.increase for scale_up in play(decode(one, "case.json")).runs[0].scale_ups] == [1]
+        assert [scale_up.increase for scale_up in play(decode(one, "case.json")).runs[0].scale_ups] == [2 - nodes]
 
 
 class DeviceWorld(LoopWorld):

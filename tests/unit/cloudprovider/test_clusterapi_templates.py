@@ -73,6 +73,19 @@ class TestCapacity:
         assert "'bad' is not of the form driver=limit" in caplog.text
         assert "'odd.example.com=x' is not of the form driver=limit" in caplog.text
 
+    def test_gpus_may_be_devices_that_pods_claim(self) -> None:
+        given = capi.capacity(gpu_count="2") | {f"{capi.CAPACITY}/dra-driver": "gpu.nvidia.com"}
+        (found,) = template_of(given).resource_slices
+        attributes = {"type": {"string": "gpu"}}
+        devices = [{"name": "gpu-0", "attributes": attributes}, {"name": "gpu-1", "attributes": attributes}]
+        assert found == {"spec": {"driver": "gpu.nvidia.com", "devices": devices}}
+
+    def test_devices_need_a_count_that_a_node_can_have(self, caplog: pytest.LogCaptureFixture) -> None:
+        driver = {f"{capi.CAPACITY}/dra-driver": "gpu.nvidia.com"}
+        assert template_of(capi.capacity() | driver).resource_slices == ()
+        assert template_of(capi.capacity(gpu_count="1025") | driver).resource_slices == ()
+        assert "gpu-count: 1025 is above 1024, the most devices of a node" in caplog.text
+
     def test_gpus_need_both_type_and_count(self) -> None:
         assert set(template_of(capi.capacity(gpu_count="2")).capacity) == {"cpu", "memory", "pods"}
         assert set(template_of(capi.capacity(gpu_type="x/gpu")).capacity) == {"cpu", "memory", "pods"}

@@ -125,6 +125,13 @@ def test_a_template_may_limit_volumes(template: object) -> None:
     assert found.attach_limits == {"disk": 3}
 
 
+def test_a_template_may_bring_devices() -> None:
+    devices = [{"spec": {"driver": "gpu.nvidia.com", "devices": [{"name": "gpu-0"}]}}]
+    found = decode_cloud(a_document(template={"capacity": {"cpu": "2"}}, templateResourceSlices=devices))
+    assert found.groups[0].template is not None
+    assert found.groups[0].template.resource_slices == tuple(devices)
+
+
 def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
     assert decode_cloud(a_document(template=None)).groups[0].template is None
 
@@ -189,6 +196,11 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
             id="boot bounds swapped",
         ),
         pytest.param({"matchLabels": {}}, "groups[0].matchLabels: must name a label", id="claims every node"),
+        pytest.param(
+            {"templateResourceSlices": [{}]},
+            "groups[0].templateResourceSlices: needs a template",
+            id="devices without a template",
+        ),
         pytest.param({"templatePods": [{}]}, "groups[0].templatePods: needs a template", id="pods without a template"),
         pytest.param(
             {"faults": [{"fails": "create", "error": "Transient"}]},

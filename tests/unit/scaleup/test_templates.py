@@ -581,6 +581,36 @@ def with_csi_nodes(view: ClusterView, *csi_nodes: CsiNode) -> ClusterView:
     return msgspec.structs.replace(view, related=related)
 
 
+def told_devices(**spec: object) -> ClusterView:
+    return a_view(cloud=msgspec.structs.replace(CLOUD, resource_slices=[{"spec": {"driver": GPUS, **spec}}]))
+
+
+def test_devices_of_a_node_from_zero_are_its_own_and_complete() -> None:
+    pool = {"name": "gpus", "generation": 3, "resourceSliceCount": 7}
+    template, cache = choose(told_devices(devices=[{"name": "gpu-0"}, {"name": "gpu-1"}], pool=pool, allNodes=True))
+    assert template is not None
+    (found,) = template.pools
+    assert (found.label, [device.name for device in found.devices()]) == (f"{GPUS}/gpus", ["gpu-0", "gpu-1"])
+    assert found.slices[0].spec.node_name == template.node.name
+    assert cache.pools == {"web": {GPUS: (2,)}}
+    again, _ = choose(told_devices(devices=[{"name": "gpu-0"}, {"name": "gpu-1"}], pool=pool, allNodes=True), cache)
+    assert again is template
+
+
+def test_devices_from_zero_that_cannot_be_read_are_a_fault_of_the_description() -> None:
+    template, cache = choose(told_devices(devices=7))
+    assert template is None
+    assert "devices" in cache.faults["web"]
+
+
+def test_devices_from_zero_can_be_left_out() -> None:
+    options, rules, view = TemplateOptions(), Rules(), told_devices(devices=[{"name": "gpu-0"}])
+    terms = TemplateTerms(options, HealthOptions(), rules, INTERNER, devices=False)
+    readings = read(view.nodes, ready_terms(options, "", rules))
+    templates, _ = choose_templates(view, readings, TemplateCache(), terms, NOW)
+    assert templates["web"].pools == ()
+
+
 TOLD = msgspec.structs.replace(CLOUD, attach_limits={"disk": 7, "share": 2})
 
 

@@ -115,6 +115,7 @@ GROUPS = Groups(
                 Instance("i-3", State.DELETING),
             ),
             template=NodeTemplate(
+                resource_slices=[{"spec": {"driver": "x", "devices": [{"name": "d"}]}}],
                 labels={"zone": "a"},
                 taints=(TaintSpec("t", "v"),),
                 capacity={"cpu": "4", "pods": "30"},
@@ -186,6 +187,7 @@ def test_the_cloud_comes_back_as_it_was() -> None:
     assert dict(web.template.allocatable) == given.allocatable
     assert tuple(web.template.taints) == given.taints
     assert web.template.zones == given.zones
+    assert list(web.template.resource_slices) == given.resource_slices
     assert [pod["metadata"]["name"] for pod in web.template.pods] == ["agent"]
     assert bare.template is None
     assert [(machine.provider_id, machine.state) for machine in cloud.machines] == [
