@@ -82,7 +82,8 @@ class Trial:
         """Nodes of the view have positions below this one."""
         self.count = self.base
         self._free: Amounts = columns.allocatable - columns.used
-        self._counted = columns.counted
+        self._counted: Codes = np.full(self.base, columns.counted, dtype=np.int32)
+        """`(nodes,)`: how many resources had names when the node came; it has none of those named later."""
         self._alive: Mask = np.ones(self.base, dtype=np.bool_)
         self._cordoned: Mask = columns.cordoned
         self._taints: Codes = columns.taint_codes
@@ -275,6 +276,7 @@ class Trial:
             free[: len(vector)] -= vector
         new = slice(first, first + count)
         self._free[:, new] = free[:, None]
+        self._counted[new] = len(free)
         self._alive[new] = True
         self._cordoned[new] = template.node.unschedulable
         self._taints[new] = self.vocabulary.taint_code(template.node.taints)
@@ -335,11 +337,13 @@ class Trial:
     def _move(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         vector = self.vocabulary.vector(cls)
         self._reserve(self.count)
-        for row in np.flatnonzero(vector[: self._counted]):
+        counted = self._counted[positions]
+        everywhere = int(counted.min(initial=len(vector)))
+        for row in np.flatnonzero(vector[:everywhere]):
             self._free[row, positions] -= vector[row] * counts
-        added = positions >= self.base
-        for row in self._counted + np.flatnonzero(vector[self._counted :]):
-            self._free[row, positions[added]] -= vector[row] * counts[added]
+        for row in everywhere + np.flatnonzero(vector[everywhere:]):
+            having = counted > row
+            self._free[row, positions[having]] -= vector[row] * counts[having]
         deltas = self._deltas.setdefault(cls, {})
         for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
             total = deltas.get(position, 0) + count
@@ -382,6 +386,7 @@ class Trial:
         free[:rows, :capacity] = self._free
         self._free = free
         if wanted > capacity:
+            self._counted = _grown(self._counted, wanted)
             self._alive = _grown(self._alive, wanted)
             self._cordoned = _grown(self._cordoned, wanted)
             self._taints = _grown(self._taints, wanted)

@@ -233,3 +233,18 @@ def test_what_differs_from_the_view_is_told_to_those_who_come_late() -> None:
     trial.lift(WEB, 2)
     told = [(cls, positions.tolist(), counts.tolist()) for cls, positions, counts in trial.moves()]
     assert told == [(DAEMON.cls, [2], [1]), (WEB, [1, 0], [2, -1])]
+
+
+@pytest.mark.parametrize("undone", [True, False], ids=["undone", "lifted"])
+def test_taking_back_what_asked_for_a_resource_named_later_gives_none_of_it(undone: bool) -> None:
+    trial = Trial(view_of([a_node("a")], []))
+    asking = a_pod(requests={"example.com/disk": "2"}).cls
+    plain, late = a_template(a_node("plain")), a_template(a_node("late", allocatable={"example.com/disk": "4"}))
+    added = trial.add(plain, 1).start
+    with trial.fork() as fork:
+        trial.place(asking, added)
+        trial.add(late, 1)
+        if not undone:
+            trial.lift(asking, added)
+            fork.keep()
+    assert trial.free[trial.vocabulary.rows["example.com/disk"], : added + 1].tolist() == [0, 0]
