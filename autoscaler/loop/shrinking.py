@@ -18,6 +18,7 @@ from autoscaler.scaledown.deletions import plan_deletions
 from autoscaler.scaledown.memory import ScaleDownMemory, removals_begun
 from autoscaler.scaledown.plan import NodesToDelete, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.planner import plan_unneeded
+from autoscaler.scaledown.running_gangs import RunningGangs, running_gangs
 from autoscaler.scaledown.taints import plan_soft_taints
 
 
@@ -28,7 +29,7 @@ def scale_down_context(
     reserved_nodes: Mapping[str, UnremovableNode] = {},
 ) -> ScaleDownContext:
     """Return the inputs of scale-down decisions at this stage of the pass."""
-    config = stage.config
+    config, under_way = stage.config, removal.under_way()
     return ScaleDownContext(
         now=stage.now,
         groups=stage.view.groups.sized(stage.registry.targets),
@@ -38,7 +39,8 @@ def scale_down_context(
         limits=config.limits,
         rules=config.rules,
         last_by_group=stage.memory.registry.last_by_group,
-        under_way=removal.under_way(),
+        under_way=under_way,
+        gangs=running_gangs(stage.view, under_way.nodes) if config.gangs_count else RunningGangs(),
         displaced_placed=displaced_placed,
         reserved_nodes=reserved_nodes,
     )

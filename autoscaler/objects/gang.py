@@ -110,11 +110,23 @@ class GangConstraints(Wire, frozen=True):
     topology: list[TopologyConstraint] = []
 
 
+class DisruptedTogether(Wire, frozen=True):
+    """A mode that has no fields yet."""
+
+
+class DisruptionModes(Wire, frozen=True):
+    """How pods of a group may be disrupted, from Kubernetes 1.37 on; without `all`, one by one."""
+
+    all: DisruptedTogether | None = None
+
+
 class PodGroupSpec(Wire, frozen=True):
     """Spec of a PodGroup: `scheduling.k8s.io` has a policy, coscheduling and Volcano have `minMember`."""
 
     scheduling_policy: GangPolicy | None = None
     scheduling_constraints: GangConstraints | None = None
+    disruption_mode: DisruptionModes | str | None = None
+    """Kubernetes 1.36 has `Pod` or `PodGroup`."""
     min_member: int | None = None
 
 
@@ -129,6 +141,12 @@ class GangPodGroup(Resource, frozen=True):
         if self.spec.scheduling_policy is not None:
             return _minimum(self.spec.scheduling_policy)
         return _bounded(self.spec.min_member or 1)
+
+    @property
+    def disrupted_together(self) -> bool:
+        """Whether its pods may be disrupted all together, or none."""
+        mode = self.spec.disruption_mode
+        return mode == "PodGroup" if isinstance(mode, str) else mode is not None and mode.all is not None
 
     @property
     def topology_key(self) -> str:

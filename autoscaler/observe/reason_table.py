@@ -377,7 +377,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
         ),
         BlockingReason.GANG: Meaning(
-            "The pod belongs to a gang whose PodGroup or Workload states a minimum of pods that run together.",
+            "The pod belongs to a gang that would run with fewer pods than its stated minimum.",
             "Wait until the job has ended, or annotate the pod `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
         ),
         BlockingReason.BUDGET: Meaning(

@@ -10,13 +10,13 @@ import msgspec
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
-from autoscaler.objects.gang import minimum_of_object
 from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass
 from autoscaler.objects.podspec import Volume
 from autoscaler.objects.workload import Replicated
 from autoscaler.reasons import BlockingReason
 from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.running_gangs import RunningGangs, SpareMembers
 from autoscaler.snapshot.cluster import Related
 
 _SYSTEM_NAMESPACE = "kube-system"
@@ -57,6 +57,12 @@ class DrainContext(msgspec.Struct, frozen=True, kw_only=True):
     related: Related | None = None
     """Controllers; None: they are not looked up."""
     budgets: RemainingPdbTracker = msgspec.field(default_factory=RemainingPdbTracker)
+    gangs: SpareMembers = msgspec.field(default_factory=lambda: SpareMembers(RunningGangs()))
+
+    def take(self, pods: Sequence[Pod]) -> None:
+        """Charge pods that leave to their budgets and gangs."""
+        self.budgets.take(pods)
+        self.gangs.take(pods)
 
 
 DrainRule = Callable[[Pod, DrainContext], DrainVerdict | None]
@@ -208,14 +214,9 @@ def _is_local(volume: Volume) -> bool:
 
 
 def in_gang(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
-    """A gang that runs would stop without its pod, and all its pods would have to start together again."""
-    ref, related = pod.cls.gang, terms.related
-    if ref is None or related is None:
-        return None
-    wanted = minimum_of_object(ref, related.pod_groups, related.workloads) or 1
-    if wanted < 2:
-        return None
-    return _block(BlockingReason.GANG, f"gang {ref.key}, of which at least {wanted} pods run together")
+    """A gang that runs would stop below its minimum, and its pods would have to start together again."""
+    why = terms.gangs.too_few_without(pod)
+    return _block(BlockingReason.GANG, why) if why else None
 
 
 def budget_spent(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
@@ -241,8 +242,8 @@ RULES: tuple[DrainRule, ...] = (
     in_gang,
     budget_spent,
 )
-_LASTING: tuple[DrainRule, ...] = RULES[:-1]
-"""Rules whose answer holds for the whole pass: `budget_spent`, the last one, changes with every planned removal."""
+_LASTING: tuple[DrainRule, ...] = RULES[:-2]
+"""Rules whose answer holds for the whole pass: the last two change with every planned removal."""
 
 
 def judge(pod: Pod, terms: DrainContext, rules: Sequence[DrainRule] = RULES) -> DrainVerdict:
@@ -285,7 +286,7 @@ class DrainJudge:
             lasting = _decide(pod, self.terms, _LASTING)
             if self._typical(pod):
                 self._lasting[cls] = lasting
-        return lasting or budget_spent(pod, self.terms) or EVICT
+        return lasting or in_gang(pod, self.terms) or budget_spent(pod, self.terms) or EVICT
 
     def _typical(self, pod: Pod) -> bool:
         """Whether rules read nothing of the pod but its class."""

@@ -15,6 +15,7 @@ from autoscaler.reasons import UnremovableNode
 from autoscaler.registry.memory import LastActions
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.running_gangs import RunningGangs
 from autoscaler.snapshot.groups import Groups
 
 
@@ -75,6 +76,7 @@ class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     under_way: OngoingRemovals = NoOngoingRemovals()
     displaced_placed: frozenset[str] = frozenset()
     """Keys of pods on nodes being removed that have found room elsewhere on the simulated cluster already."""
+    gangs: RunningGangs = RunningGangs()
     reserved_nodes: Mapping[str, UnremovableNode] = {}
     """Nodes of replacements in progress, by name: they are not judged."""
 

@@ -23,6 +23,7 @@ from autoscaler.scaledown.replacement import (
     place_on,
     place_on_new,
 )
+from autoscaler.scaledown.running_gangs import SpareMembers
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.template import UPCOMING, Template
@@ -50,12 +51,14 @@ class Relocations:
         self._templates = templates
         self._upcoming = upcoming
         self._budgets = RemainingPdbTracker(trial.view.related.budgets.values())
+        self._gangs = SpareMembers(situation.gangs)
         terms = DrainContext(
             options=situation.drain,
             rules=situation.rules,
             wall=situation.now.wall,
             related=trial.view.related,
             budgets=self._budgets,
+            gangs=self._gangs,
         )
         self._judge = DrainJudge(terms)
         self._open = self._destinations(avoided)
@@ -83,7 +86,10 @@ class Relocations:
         for name in standing:
             outcome = self.removal(name)
             if isinstance(outcome, UnremovableNode):
+                for removal in removals:
+                    self._gangs.give_back(removal.pods)
                 return ReplacementForecast(leaving=leaving, kept=outcome, new=new, arrived=arrived)
+            self._gangs.take(outcome.pods)
             removals.append(outcome)
         # Those whose pods are hardest to place go first, while there is room to choose from.
         removals.sort(key=lambda removal: -max((_size(pod) for pod in removal.pods), default=0.0))

@@ -16,6 +16,7 @@ from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, No
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.scaledown.room import Room
+from autoscaler.scaledown.running_gangs import SpareMembers
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.hints import Hints, identity
@@ -33,15 +34,15 @@ class Removals:
         self._view = trial.view
         self._rules = situation.rules
         self._budgets = RemainingPdbTracker(related.budgets.values())
-        self._judge = DrainJudge(
-            DrainContext(
-                options=situation.drain,
-                rules=situation.rules,
-                wall=situation.now.wall,
-                related=related,
-                budgets=self._budgets,
-            )
+        self._terms = DrainContext(
+            options=situation.drain,
+            rules=situation.rules,
+            wall=situation.now.wall,
+            related=related,
+            budgets=self._budgets,
+            gangs=SpareMembers(situation.gangs),
         )
+        self._judge = DrainJudge(self._terms)
         self._placer = placer
         self._room = Room(placer, trial.alive[: trial.base] & ~leaving)
         self._arrived: defaultdict[int, list[Pod]] = defaultdict(list)
@@ -78,8 +79,8 @@ class Removals:
         return self._budgets.allow_at_once(leaving.move)
 
     def take(self, leaving: NodeDrain) -> None:
-        """Charge the pods of a removed node to their budgets."""
-        self._budgets.take(leaving.move)
+        """Charge the pods of a removed node to their budgets and gangs."""
+        self._terms.take(leaving.move)
 
     def _pods_on(self, position: int) -> Sequence[Pod]:
         own, more = self._view.pods[position], self._arrived.get(position)

@@ -22,11 +22,13 @@ from autoscaler.explain.remedies.filters import changes_to_fit, told_for_node
 from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.remedy import Culprit, CulpritKind, Remedy, remedy
 from autoscaler.explain.remedies.spot import Spot
+from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
 from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.drain import DrainContext, DrainOutcome, DrainVerdict, blocks, judge, local_volumes
 from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.running_gangs import RunningGangs, SpareMembers, running_gangs
 from autoscaler.scheduling.misses import near_misses
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.hints import Hints
@@ -64,12 +66,18 @@ def _drain_context(ended: ExplainedPass) -> DrainContext:
     budgets.
     """
     config, related = ended.config, ended.view.related
-    budgets = RemainingPdbTracker(related.budgets.values())
-    for removal in ended.report.scale_down.unneeded:
-        budgets.take(removal.pods)
-    return DrainContext(
-        options=config.drain, rules=config.rules, wall=ended.report.now.wall, related=related, budgets=budgets
+    leaving = {node.name for node in ended.view.nodes if node.taint(TO_BE_DELETED) is not None}
+    context = DrainContext(
+        options=config.drain,
+        rules=config.rules,
+        wall=ended.report.now.wall,
+        related=related,
+        budgets=RemainingPdbTracker(related.budgets.values()),
+        gangs=SpareMembers(running_gangs(ended.view, leaving) if config.gangs_count else RunningGangs()),
     )
+    for removal in ended.report.scale_down.unneeded:
+        context.take(removal.pods)
+    return context
 
 
 def _unblock(pod: Pod, context: DrainContext) -> Iterator[Remedy]:

@@ -354,29 +354,59 @@ def test_the_case() -> None:
     assert outcome(passed(document)) == Outcome({"gpu": 8}, set())
 
 
-@pytest.mark.parametrize(
-    ("least", "fields", "goes"),
-    [
-        pytest.param(2, {}, False, id="a gang"),
-        pytest.param(1, {}, True, id="a minimum of one"),
-        pytest.param(2, {"annotations": {SAFE_TO_EVICT: "true"}}, True, id="a pod that is safe to evict"),
-    ],
-)
-def test_scale_down_keeps_a_running_gang(least: int, fields: Json, goes: bool) -> None:
-    names = ("n0", "n1")
-    pods = [pod for n, name in enumerate(names) for pod in members("a", 1, "1", first=n, nodeName=name, **fields)]
-    run = a_pass(
-        [{**a_small_group("g", 5), "targetSize": 2}],
+def shrinking(on_nodes: Sequence[int], group: Json | None, **fields: Any) -> RunAnswer:
+    """Return a pass over nodes with so many pods of gang `a` each, and one node more for what has to move."""
+    names = [f"n{n}" for n in range(len(on_nodes))]
+    places = [name for name, count in zip(names, on_nodes, strict=True) for _ in range(count)]
+    pods = [pod for n, name in enumerate(places) for pod in members("a", 1, "1", first=n, nodeName=name, **fields)]
+    return a_pass(
+        [{**a_small_group("g", 9), "targetSize": len(names)}],
         pods,
-        options={"scale-down-unneeded-time": "0s", "scale-down-delay-after-add": "0s"},
-        nodes=[a_node(name, "4") for name in names],
+        options={"scale-down-unneeded-time": "0s", "scale-down-delay-after-add": "0s", "max-drain-parallelism": "5"},
+        nodes=[*(a_node(name, "4") for name in names), a_node("spare", "8")],
         nodeToGroup=dict.fromkeys(names, "g"),
         jobs=[named("a")],
-        podGroups=[minimum("a", least)],
+        podGroups=[] if group is None else [group],
         runs=2,
     )
-    assert bool(run.deleted_drain) is goes
-    if not goes:
+
+
+def disrupted(mode: Any) -> Json:
+    """Return the PodGroup of a gang of two with a mode of disruption."""
+    return named("a", schedulingPolicy={"gang": {"minCount": 2}}, disruptionMode=mode)
+
+
+COUNTED: Json = {
+    "schedulingGroup": None,
+    "labels": {"kueue.x-k8s.io/pod-group-name": "a"},
+    "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+}
+SAFE: Json = {"annotations": {SAFE_TO_EVICT: "true"}}
+
+
+@pytest.mark.parametrize(
+    ("on_nodes", "group", "fields", "removed"),
+    [
+        pytest.param((1, 1), minimum("a", 2), {}, 0, id="all of the minimum"),
+        pytest.param((1, 1), minimum("a", 1), {}, 2, id="a minimum of one"),
+        pytest.param((1, 1), minimum("a", 2), SAFE, 2, id="pods that are safe to evict"),
+        pytest.param((1, 1), None, {}, 2, id="nothing states a minimum"),
+        pytest.param((1, 1), None, COUNTED, 0, id="the pods state it"),
+        pytest.param((1, 1, 1), minimum("a", 2), {}, 1, id="one more than the minimum"),
+        pytest.param((1, 1, 1, 1), minimum("a", 2), {}, 2, id="two more than the minimum"),
+        pytest.param((2, 2), minimum("a", 3), {}, 0, id="pods of one node leave together"),
+        pytest.param((1, 1, 1), disrupted({"single": {}}), {}, 1, id="disrupted one by one"),
+        pytest.param((1, 1, 1), disrupted({"all": {}}), {}, 0, id="disrupted only together"),
+        pytest.param((1, 1, 1), disrupted("PodGroup"), {}, 0, id="disrupted only together, as in 1.36"),
+        pytest.param((1, 1, 1), disrupted("Pod"), {}, 1, id="disrupted one by one, as in 1.36"),
+    ],
+)
+def test_scale_down_never_leaves_a_running_gang_below_its_minimum(
+    on_nodes: Sequence[int], group: Json | None, fields: Json, removed: int
+) -> None:
+    run = shrinking(on_nodes, group, **fields)
+    assert len(run.deleted_drain) == removed
+    if not removed:
         kept = run.unremovable["n0"]
         assert (kept.pod, kept.pod_reason) == ("default/a-0", BlockingReason.GANG)
 
