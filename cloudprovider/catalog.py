@@ -31,7 +31,13 @@ _PROVIDER_ABILITIES = (
     interface.KnowsInstances,
     interface.Accelerators,
 )
-_GROUP_ABILITIES = (interface.AtomicIncrease, interface.ForceDelete, interface.PrepareDelete, interface.GroupOptions)
+_GROUP_ABILITIES = (
+    interface.AtomicIncrease,
+    interface.ForceDelete,
+    interface.PrepareDelete,
+    interface.GroupOptions,
+    interface.Versioned,
+)
 
 
 class Listing(msgspec.Struct, frozen=True):

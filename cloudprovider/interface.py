@@ -97,6 +97,15 @@ class InstanceError(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class MachineVersion(msgspec.Struct, frozen=True):
+    """What a machine is made from, in the cloud's words. An empty field is not known, and is not compared."""
+
+    template: str = ""
+    """The version of its template, such as `launch template lt-0a1b, version 7`."""
+    image: str = ""
+    instance_type: str = ""
+
+
 class Instance(msgspec.Struct, frozen=True):
     """One machine of a group, registered as a node or not. `state` None means the cloud does not say."""
 
@@ -104,6 +113,8 @@ class Instance(msgspec.Struct, frozen=True):
     """Equals the `spec.providerID` that the node has or will have."""
     state: State | None = State.RUNNING
     error: InstanceError | None = None
+    version: MachineVersion | None = None
+    """What the machine was made from; None: the cloud does not say."""
 
 
 class TaintSpec(msgspec.Struct, frozen=True):
@@ -303,6 +314,18 @@ class GroupOptions(Protocol):
 
     def settings(self) -> GroupSettings:
         """Return the overrides."""
+        ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """Ability of a group: tells what new machines are made from. Its instances tell their own `version`."""
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return what a new machine may be made from: several if the cloud chooses. Cheap.
+
+        Empty: it is not known, or the cloud itself replaces the machines that differ.
+        """
         ...
 
 

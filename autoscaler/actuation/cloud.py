@@ -39,6 +39,7 @@ from cloudprovider.interface import (
     State,
     Throttled,
     Transient,
+    Versioned,
 )
 
 GROUP_GONE = "nodeGroupDoesNotExistError"
@@ -113,6 +114,7 @@ class Cloud:
             template=template,
             settings=group.settings() if isinstance(group, GroupOptions) else GroupSettings(),
             node_price=self.group_price(group.id, template),
+            versions=tuple(group.versions()) if isinstance(group, Versioned) else (),
         )
 
     def group_price(self, group_id: str, template: NodeTemplate | None) -> float | None:

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cloudprovider.interface import GroupSettings, Instance, NodeRef, NodeTemplate, ProviderError
+from cloudprovider.interface import GroupSettings, Instance, MachineVersion, NodeRef, NodeTemplate, ProviderError
 from cloudprovider.static.cloud import PricedStaticCloud, StaticCloud
 from cloudprovider.static.group import StaticGroup
 
@@ -71,6 +71,10 @@ class RecordedGroup:
     def settings(self) -> GroupSettings:
         """Overrides of flags."""
         return self._inner.settings()
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """What new machines are made from."""
+        return self._inner.versions()
 
     def increase(self, delta: int) -> None:
         """Raise the target."""

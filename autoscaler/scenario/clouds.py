@@ -15,7 +15,7 @@ from autoscaler.scenario.objects import unreadable_values
 from cloudprovider.interface import InstanceError
 from cloudprovider.prices import decode_prices
 from cloudprovider.problems import Problems
-from cloudprovider.static.file import decode_group
+from cloudprovider.static.file import decode_group, versions_of
 from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
 from cloudprovider.structure import worded
 
@@ -39,6 +39,7 @@ def read_cloud(shape: Shape, defaults: Defaults) -> CloudSpec:
         groups=[_with_members(group, file.node_to_group) for group in groups],
         machines=read_instances(shape, "instances", file.instances, ids),
         missing=tuple(file.missing_instances),
+        machine_versions=versions_of(file.machine_versions),
         prices=prices,
         gpu_label=GPU_LABEL if file.gpu_label is None else file.gpu_label,
     )

@@ -18,7 +18,7 @@ from autoscaler.scenario.kinds import RELATED
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG, now_before
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
-from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, State
+from cloudprovider.interface import GroupSettings, Instance, MachineVersion, NodeTemplate, State
 from cloudprovider.structure import key_of
 
 
@@ -51,6 +51,7 @@ def encode(
         "nodeToGroup": dict(view.groups.of_node),
         "missingInstances": sorted(view.groups.gone),
         "instances": _instances(view.groups, view.nodes),
+        "machineVersions": _machine_versions(view.groups),
         "nodes": [node_form(bare_node(node)) for node in view.nodes],
         "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),
@@ -86,6 +87,8 @@ def _group(group: Group) -> Plain:
         entry["templateResourceSlices"] = list(group.template.resource_slices)
     if group.node_price is not None:
         entry["pricePerHour"] = group.node_price
+    if group.versions:
+        entry["versions"] = [_version(version) for version in group.versions]
     return entry
 
 
@@ -130,6 +133,19 @@ def _instances(groups: Groups, nodes: Iterable[Node]) -> list[Plain]:
             _instance(group, instance) for instance in group.instances if whole or _is_special(instance, registered)
         ]
     return written
+
+
+def _machine_versions(groups: Groups) -> Plain:
+    return {
+        instance.provider_id: _version(instance.version)
+        for group in groups.all
+        for instance in group.instances
+        if instance.version is not None
+    }
+
+
+def _version(version: MachineVersion) -> Plain:
+    return {key_of(field): text for field, text in msgspec.structs.asdict(version).items() if text}
 
 
 def _is_special(instance: Instance, registered: Container[str]) -> bool:

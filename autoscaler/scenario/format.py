@@ -31,6 +31,7 @@ from autoscaler.objects.storage import (
 )
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 from cloudprovider.interface import ErrorClass, State
+from cloudprovider.static.file import FileVersion
 from cloudprovider.structure import Strict
 
 ListIndex = Annotated[int, msgspec.Meta(ge=0)]
@@ -83,6 +84,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     nodes: list[NodeWire] = []
     node_to_group: dict[str, str] = {}
     missing_instances: list[str] = []
+    machine_versions: dict[str, FileVersion] = {}
+    """By node name or instance id."""
     instances: list[InstanceEntry] = []
     pods: list[PodWire] = []
     pod_disruption_budgets: list[DisruptionBudget] = []

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import msgspec
 
-from cloudprovider.interface import GroupSettings, Instance, NodeTemplate
+from cloudprovider.interface import GroupSettings, Instance, MachineVersion, NodeTemplate
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +22,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     settings: GroupSettings = GroupSettings()
     node_price: float | None = None
     """Price per hour; None if the provider has no prices."""
+    versions: Sequence[MachineVersion] = ()
+    """What a new machine may be made from; empty: not known, or nothing that the autoscaler has to care about."""
 
     @property
     def room(self) -> int:

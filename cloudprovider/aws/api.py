@@ -62,10 +62,10 @@ class AwsApi:
         return _all(self._clients.reading.describe_launch_configurations, "LaunchConfigurations", batches)
 
     def launch_template(self, key: Mapping[str, str], version: str) -> Data | None:
-        """Return the data of a launch template's version; `key` is its id or its name."""
+        """Return a launch template's version; `key` is its id or its name."""
         answer = asked(self._clients.ec2.describe_launch_template_versions, **key, Versions=[version])
         versions = answer.get("LaunchTemplateVersions") or ()
-        return versions[0].get("LaunchTemplateData") if versions else None
+        return versions[0] if versions else None
 
     def instance_types(self, names: Sequence[str]) -> list[Data]:
         """Return what machines of these types have; types that the region does not know are left out."""

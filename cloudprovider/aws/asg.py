@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from cloudprovider.aws.launch import Launch, read_launch
+from cloudprovider.aws.launch import Launch, machine_version, read_launch
 from cloudprovider.aws.selection import Selection
-from cloudprovider.interface import ErrorClass, Instance, InstanceError, State
+from cloudprovider.interface import ErrorClass, Instance, InstanceError, MachineVersion, State
 from cloudprovider.number import parse_count
 
 PREFIX = "aws:///"
@@ -33,6 +33,7 @@ class Machine(msgspec.Struct, frozen=True):
     id: str
     zone: str
     stage: Stage
+    version: MachineVersion | None = None
 
     @property
     def provider_id(self) -> str:
@@ -85,7 +86,10 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for number in range(first, self.desired)
         )
         there = (machine for machine in self.machines if machine.stage is not Stage.ASIDE)
-        return tuple(Instance(machine.provider_id, State(machine.stage.value)) for machine in there) + placeholders
+        machines = (
+            Instance(machine.provider_id, State(machine.stage.value), version=machine.version) for machine in there
+        )
+        return (*machines, *placeholders)
 
 
 def read_asg(data: Mapping[str, Any], selection: Selection) -> Asg:
@@ -130,7 +134,7 @@ def placeholder_group(instance: str) -> str | None:
 
 def _machine(data: Mapping[str, Any]) -> Machine:
     zone, state = str(data.get("AvailabilityZone") or ""), str(data.get("LifecycleState") or "")
-    return Machine(str(data.get("InstanceId") or ""), zone, _stage(state))
+    return Machine(str(data.get("InstanceId") or ""), zone, _stage(state), machine_version(data))
 
 
 def _stage(lifecycle: str) -> Stage:

@@ -16,7 +16,7 @@ from cloudprovider.aws.asg import Asg, Machine, Stage, read_asg
 from cloudprovider.aws.expiring import Notices
 from cloudprovider.aws.selection import Selection
 from cloudprovider.aws.templates import Templates
-from cloudprovider.interface import Misconfigured, NodeTemplate, NotFound, ProviderError
+from cloudprovider.interface import MachineVersion, Misconfigured, NodeTemplate, NotFound, ProviderError
 
 _QUIET_S = 60.0
 _MOVING_S = 10.0
@@ -33,6 +33,7 @@ class View(msgspec.Struct, frozen=True):
     owners: Mapping[str, str] = {}
     """Group by instance id."""
     templates: Mapping[str, NodeTemplate] = {}
+    versions: Mapping[str, tuple[MachineVersion, ...]] = {}
 
 
 class Fleet:
@@ -83,6 +84,7 @@ class Fleet:
             self._stale = True
             raise
         templates = self._templates.of(groups.values(), now)
+        versions = self._templates.versions(groups.values(), now)
         with self._lock:
             # What other threads did meanwhile counts more than a description that may be older.
             mine = {name for name, count in self._changes.items() if count != before.get(name)}
@@ -91,7 +93,7 @@ class Fleet:
             self._ended = {
                 machine_id: ended_at for machine_id, ended_at in self._ended.items() if now - ended_at < _REMEMBERED_S
             }
-            self.view = View(groups, _owners(groups.values()), templates)
+            self.view = View(groups, _owners(groups.values()), templates, versions)
             self._read_at = now
 
     def known(self, name: str) -> Asg:
@@ -198,7 +200,7 @@ class Fleet:
     def _put(self, group: Asg) -> Asg:
         groups = {**self.view.groups, group.name: group}
         others = {machine_id: owner for machine_id, owner in self.view.owners.items() if owner != group.name}
-        self.view = View(groups, {**others, **_owners([group])}, self.view.templates)
+        self.view = replace(self.view, groups=groups, owners={**others, **_owners([group])})
         self._changed(group.name)
         return group
 

@@ -9,6 +9,7 @@ from cloudprovider.aws.tags import settings_of
 from cloudprovider.interface import (
     GroupSettings,
     Instance,
+    MachineVersion,
     NodeRef,
     NodeTemplate,
     NotFound,
@@ -18,7 +19,7 @@ from cloudprovider.interface import (
 
 
 class AwsGroup:
-    """A `NodeGroup` with `GroupOptions`.
+    """A `NodeGroup` with `GroupOptions` and `Versioned`.
 
     The group is read again before each change, because AWS takes sizes, not differences, and others may have changed
     the size. Calls that change something are not retried. AWS has neither all-or-nothing requests nor sizes below a
@@ -62,6 +63,10 @@ class AwsGroup:
         """Return the overrides that the group's tags give."""
         group = self._fleet.view.groups.get(self._name)
         return settings_of(group.tags) if group else GroupSettings()
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return what the group launches: versions of templates, or a configuration, and the allowed types."""
+        return self._fleet.view.versions.get(self._name, ())
 
     def increase(self, delta: int) -> None:
         """Raise the desired capacity. An increase by others in the meantime counts towards `delta`."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from cloudprovider.interface import MachineVersion
+
 
 class TemplateRef(msgspec.Struct, frozen=True):
     """A version of a launch template."""
@@ -26,7 +28,7 @@ class TemplateRef(msgspec.Struct, frozen=True):
         return self.version.isdecimal()
 
     def __str__(self) -> str:
-        """Return the text that messages show."""
+        """Return the text that messages show, and by which versions of machines are compared."""
         return f"launch template {self.value}, version {self.version}"
 
 
@@ -35,6 +37,8 @@ class Launch(msgspec.Struct, frozen=True):
 
     configuration: str | None = None
     template: TemplateRef | None = None
+    overriding: Sequence[TemplateRef] = ()
+    """Templates that single instance types have instead."""
     types: Sequence[str] = ()
     """Instance types that override the template's; any of them may be started."""
     requirements: Mapping[str, Any] | None = None
@@ -50,13 +54,18 @@ def read_launch(group: Mapping[str, Any]) -> Launch:
     if not policy:
         return Launch(
             configuration=group.get("LaunchConfigurationName") or None,
-            template=_template(group.get("LaunchTemplate")),
+            template=template_ref(group.get("LaunchTemplate")),
             weighted=units,
         )
     mixed = policy.get("LaunchTemplate") or {}
     overrides = mixed.get("Overrides") or ()
     return Launch(
-        template=_template(mixed.get("LaunchTemplateSpecification")),
+        template=template_ref(mixed.get("LaunchTemplateSpecification")),
+        overriding=tuple(
+            dict.fromkeys(
+                ref for override in overrides if (ref := template_ref(override.get("LaunchTemplateSpecification")))
+            )
+        ),
         types=tuple(dict.fromkeys(override["InstanceType"] for override in overrides if override.get("InstanceType"))),
         requirements=next(
             (override["InstanceRequirements"] for override in overrides if override.get("InstanceRequirements")), None
@@ -65,7 +74,20 @@ def read_launch(group: Mapping[str, Any]) -> Launch:
     )
 
 
-def _template(data: Mapping[str, Any] | None) -> TemplateRef | None:
+def machine_version(machine: Mapping[str, Any]) -> MachineVersion | None:
+    """Return what an instance of a group was launched from; None for one that others attached to the group."""
+    ref, configuration = template_ref(machine.get("LaunchTemplate")), machine.get("LaunchConfigurationName")
+    source = str(ref) if ref is not None else configuration_text(configuration) if configuration else ""
+    return MachineVersion(source, instance_type=str(machine.get("InstanceType") or "")) if source else None
+
+
+def configuration_text(name: str) -> str:
+    """Return the text by which versions of machines are compared."""
+    return f"launch configuration {name}"
+
+
+def template_ref(data: Mapping[str, Any] | None) -> TemplateRef | None:
+    """Return the version of a launch template that an answer of AWS names, if any."""
     if not data:
         return None
     by = "LaunchTemplateId" if data.get("LaunchTemplateId") else "LaunchTemplateName"

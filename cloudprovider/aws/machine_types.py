@@ -7,8 +7,8 @@ import msgspec
 
 from cloudprovider.aws.api import AwsApi
 from cloudprovider.aws.expiring import Expiring, ServicePause
-from cloudprovider.aws.launch import Launch, TemplateRef
-from cloudprovider.interface import ProviderError
+from cloudprovider.aws.launch import Launch, TemplateRef, configuration_text
+from cloudprovider.interface import MachineVersion, ProviderError
 
 _FLOATING_S = 20 * 60.0
 _MIB = 1024**2
@@ -51,6 +51,34 @@ class MachineTypes:
         refused = self._rest.attempt(lambda: self._read_types(wanted, now), now)
         return {group: self._shape(types, now, refused) for group, types in candidates.items()}
 
+    def versions(self, launch: Launch, now: float) -> tuple[MachineVersion, ...]:
+        """Return what new machines may be made from; empty if that is not known. Never raises `ProviderError`."""
+        if launch.configuration:
+            instance_type = self._configurations.get(launch.configuration, now) or ""
+            return (MachineVersion(configuration_text(launch.configuration), instance_type=instance_type),)
+        if launch.template is None:
+            return ()
+        refs = (launch.template, *launch.overriding)
+        numbered = self._rest.attempt(lambda: [str(self._numbered(ref, now)) for ref in refs], now)
+        if isinstance(numbered, ProviderError):
+            return ()
+        types = launch.types or ("" if launch.requirements else self._type_of(launch.template, now),)
+        return tuple(MachineVersion(text, instance_type=name) for text in numbered for name in types)
+
+    def _numbered(self, ref: TemplateRef, now: float) -> TemplateRef:
+        """Return the number that `$Latest` or `$Default` stands for."""
+        if ref.is_fixed:
+            return ref
+        number = self._template_version(ref, now).get("VersionNumber")
+        if number is None:
+            raise ProviderError(f"{ref} has no number")
+        return msgspec.structs.replace(ref, version=str(number))
+
+    def _type_of(self, ref: TemplateRef, now: float) -> str:
+        """Return the type that a template names, if the template has been read and leaves AWS no choice."""
+        data = (self._templates.get(ref, now) or {}).get("LaunchTemplateData") or {}
+        return "" if data.get("InstanceRequirements") else str(data.get("InstanceType") or "")
+
     def _read_configurations(self, names: Iterable[str], now: float) -> None:
         unknown = sorted(name for name in names if self._configurations.get(name, now) is None)
         for configuration in self._api.launch_configurations(unknown):
@@ -81,7 +109,7 @@ class MachineTypes:
     def _of_template(
         self, ref: TemplateRef, overriding: Mapping[str, Any] | None, now: float
     ) -> tuple[str, ...] | Shape:
-        data = self._template_data(ref, now)
+        data: Mapping[str, Any] = self._template_version(ref, now).get("LaunchTemplateData") or {}
         requirements = overriding or data.get("InstanceRequirements")
         if requirements:
             return self._meeting(requirements, data.get("ImageId"), now)
@@ -89,14 +117,14 @@ class MachineTypes:
             return (str(data["InstanceType"]),)
         raise ProviderError(f"{ref} names no instance type")
 
-    def _template_data(self, ref: TemplateRef, now: float) -> Mapping[str, Any]:
-        data = self._templates.get(ref, now)
-        if data is None:
-            data = self._api.launch_template(ref.key, ref.version)
-            if data is None:
+    def _template_version(self, ref: TemplateRef, now: float) -> Mapping[str, Any]:
+        found = self._templates.get(ref, now)
+        if found is None:
+            found = self._api.launch_template(ref.key, ref.version)
+            if found is None:
                 raise ProviderError(f"{ref} does not exist")
-            self._templates.put(ref, data, now, None if ref.is_fixed else _FLOATING_S)
-        return data
+            self._templates.put(ref, found, now, None if ref.is_fixed else _FLOATING_S)
+        return found
 
     def _meeting(self, requirements: Mapping[str, Any], image_id: str | None, now: float) -> Shape:
         """Return the smallest shape that AWS may choose."""

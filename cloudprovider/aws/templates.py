@@ -10,7 +10,7 @@ from cloudprovider.aws.machine_types import MachineTypes, Shape
 from cloudprovider.aws.nodegroups import Nodegroup, Nodegroups
 from cloudprovider.aws.tags import unusable
 from cloudprovider.aws.template import template_of
-from cloudprovider.interface import NodeTemplate, ProviderError
+from cloudprovider.interface import MachineVersion, NodeTemplate, ProviderError
 
 _NONE = "aws.no_template"
 _UNREAD = "aws.nodegroup_unknown"
@@ -34,6 +34,10 @@ class Templates:
         shapes = self._machines.shapes({name: group.launch for name, group in by_name.items()}, now)
         made = {name: self._made(group, shapes[name], now) for name, group in by_name.items()}
         return {name: template for name, template in made.items() if template is not None}
+
+    def versions(self, groups: Iterable[Asg], now: float) -> Mapping[str, tuple[MachineVersion, ...]]:
+        """Return by group what new machines may be made from. Never raises `ProviderError`."""
+        return {group.name: self._machines.versions(group.launch, now) for group in groups}
 
     def _made(self, group: Asg, answer: Shape | ProviderError, now: float) -> NodeTemplate | None:
         self._tell(_UNUSED, group.name, ", ".join(sorted(unusable(group.tags))))

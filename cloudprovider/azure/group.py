@@ -13,7 +13,15 @@ from cloudprovider.azure.holding import AzureOperation, Holding, resized, shrunk
 from cloudprovider.azure.resources import ScaleSet
 from cloudprovider.azure.tags import settings_of
 from cloudprovider.azure.template import Templates
-from cloudprovider.interface import GroupSettings, Instance, NodeRef, NodeTemplate, ProviderError, Transient
+from cloudprovider.interface import (
+    GroupSettings,
+    Instance,
+    MachineVersion,
+    NodeRef,
+    NodeTemplate,
+    ProviderError,
+    Transient,
+)
 from cloudprovider.sizes import SizedName
 
 T = TypeVar("T")
@@ -21,7 +29,7 @@ _TRIES = 3
 
 
 class ScaleSetGroup:
-    """A `NodeGroup` with `ForceDelete` and `GroupOptions`."""
+    """A `NodeGroup` with `ForceDelete`, `GroupOptions` and `Versioned`."""
 
     def __init__(self, sized: SizedName, fleet: Fleet, templates: Templates) -> None:
         self._sized = sized
@@ -63,6 +71,11 @@ class ScaleSetGroup:
         """Return the overrides that the tags give."""
         held = self._fleet.all.get(self.id)
         return GroupSettings() if held is None else settings_of(held.scale_set.tags or {})
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return the latest model; none if Azure applies it to older machines by itself."""
+        held = self._fleet.all.get(self.id)
+        return () if held is None else held.scale_set.versions
 
     def increase(self, delta: int) -> None:
         """Raise the capacity, and never lower it. Machines that others added in the meantime count towards `delta`.

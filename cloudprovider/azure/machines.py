@@ -5,7 +5,7 @@ import msgspec
 from cloudprovider.azure import ids
 from cloudprovider.azure.errors import Failure
 from cloudprovider.azure.resources import VirtualMachine
-from cloudprovider.interface import Instance, InstanceError, State
+from cloudprovider.interface import Instance, InstanceError, MachineVersion, State
 
 _FAILED_CODE = "provisioning-state-failed"
 _MESSAGE = "Azure failed to provision this machine"
@@ -20,6 +20,7 @@ class Machine(msgspec.Struct, frozen=True):
     provider_id: str
     state: State = State.RUNNING
     error: InstanceError | None = None
+    version: MachineVersion | None = None
 
     @property
     def key(self) -> str:
@@ -29,7 +30,7 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def instance(self) -> Instance:
         """The machine as the engine sees it."""
-        return Instance(self.provider_id, self.state, self.error)
+        return Instance(self.provider_id, self.state, self.error, self.version)
 
 
 def machine_of(virtual_machine: VirtualMachine, fast_delete: bool) -> Machine | None:
@@ -41,7 +42,7 @@ def machine_of(virtual_machine: VirtualMachine, fast_delete: bool) -> Machine | 
     """
     if not virtual_machine.id:
         return None
-    machine = Machine(ids.provider_id(virtual_machine.id))
+    machine = Machine(ids.provider_id(virtual_machine.id), version=virtual_machine.version)
     provisioning = (virtual_machine.properties.provisioning_state or "").lower()
     if provisioning != "failed":
         return msgspec.structs.replace(machine, state=_STATES.get(provisioning, State.RUNNING))

@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from cloudprovider.interface import MachineVersion
+
 FLEXIBLE = "flexible"
+LATEST_MODEL = "the latest model"
+_MIXED = "mix"
+"""The size of a scale set whose machines are of several sizes."""
 
 
 class Sku(msgspec.Struct, frozen=True):
@@ -28,6 +33,12 @@ class Storage(msgspec.Struct, frozen=True):
     """The disks of a machine."""
 
     os_disk: Disk | None = msgspec.field(default=None, name="osDisk")
+    image: Mapping[str, object] | None = msgspec.field(default=None, name="imageReference")
+
+    @property
+    def image_id(self) -> str:
+        """The image, if it has an id of its own; images of the marketplace have none."""
+        return str((self.image or {}).get("id") or "").lower()
 
 
 class OperatingSystem(msgspec.Struct, frozen=True):
@@ -50,6 +61,7 @@ class ScaleSetState(msgspec.Struct, frozen=True, rename="camel"):
     provisioning_state: str | None = None
     orchestration_mode: str | None = None
     host_group: Mapping[str, object] | None = None
+    upgrade_policy: Mapping[str, object] | None = None
     virtual_machine_profile: Profile | None = None
 
 
@@ -77,6 +89,19 @@ class ScaleSet(msgspec.Struct, frozen=True, rename="camel"):
         return (self.properties.orchestration_mode or "").lower() == FLEXIBLE
 
     @property
+    def versions(self) -> tuple[MachineVersion, ...]:
+        """What new machines are made from; empty if Azure replaces older ones itself."""
+        mode = str((self.properties.upgrade_policy or {}).get("mode") or "").lower()
+        if mode in ("automatic", "rolling"):
+            return ()
+        profile = self.properties.virtual_machine_profile
+        storage = None if profile is None else profile.storage
+        size = (self.sku.name if self.sku is not None else None) or ""
+        mixed = size.lower() == _MIXED
+        image = "" if storage is None else storage.image_id
+        return (MachineVersion(LATEST_MODEL, image, "" if mixed else size.lower()),)
+
+    @property
     def is_updating(self) -> bool:
         """Whether Azure is still working on a change."""
         return (self.properties.provisioning_state or "").lower() in {"updating", "creating", "migrating"}
@@ -100,6 +125,10 @@ class MachineState(msgspec.Struct, frozen=True, rename="camel"):
 
     provisioning_state: str | None = None
     instance_view: InstanceView | None = None
+    latest_model_applied: bool | None = None
+    """None: Azure does not say, as for the machines of flexible scale sets."""
+    storage_profile: Storage | None = None
+    hardware_profile: Mapping[str, object] | None = None
 
 
 class VirtualMachine(msgspec.Struct, frozen=True, rename="camel"):
@@ -107,6 +136,19 @@ class VirtualMachine(msgspec.Struct, frozen=True, rename="camel"):
 
     id: str = ""
     properties: MachineState = MachineState()
+    sku: Sku | None = None
+
+    @property
+    def version(self) -> MachineVersion:
+        """What it is made from."""
+        state = self.properties
+        applied = state.latest_model_applied
+        size = self.sku.name if self.sku is not None else str((state.hardware_profile or {}).get("vmSize") or "")
+        return MachineVersion(
+            template="" if applied is None else LATEST_MODEL if applied else "an earlier model",
+            image="" if state.storage_profile is None else state.storage_profile.image_id,
+            instance_type=(size or "").lower(),
+        )
 
 
 class Capability(msgspec.Struct, frozen=True):

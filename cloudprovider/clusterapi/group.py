@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from cloudprovider.clusterapi.fleet import GroupState, owned_by
 from cloudprovider.clusterapi.management import Management
-from cloudprovider.clusterapi.objects import Machine, MachineKey
-from cloudprovider.clusterapi.roster import Roster
+from cloudprovider.clusterapi.objects import Machine, MachineKey, text
+from cloudprovider.clusterapi.roster import Roster, version_of
 from cloudprovider.interface import (
     Conflict,
     GroupSettings,
     Instance,
+    MachineVersion,
     NodeRef,
     NodeTemplate,
     NotFound,
@@ -22,7 +23,7 @@ _ATTEMPTS = 5
 
 
 class CapiGroup:
-    """A `NodeGroup` with `ForceDelete`, `PrepareDelete` and `GroupOptions`."""
+    """A `NodeGroup` with `ForceDelete`, `PrepareDelete`, `GroupOptions` and `Versioned`."""
 
     def __init__(self, state: GroupState, roster: Roster, management: Management, now: Callable[[], float]) -> None:
         self._state = state
@@ -62,6 +63,11 @@ class CapiGroup:
     def settings(self) -> GroupSettings:
         """Return the overrides in the annotations. There is no scale-down while newer Machines replace older ones."""
         return self._state.settings
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return the version of Kubernetes of new Machines; none while Cluster API replaces older ones by itself."""
+        current = version_of(text(self._state.scalable.template.get("version")))
+        return () if current is None or self._state.rolling else (current,)
 
     def increase(self, delta: int) -> None:
         """Raise the replicas."""

@@ -34,6 +34,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Value of the annotation that marks it for deletion."""
     created: str = ""
     """RFC 3339, so that text order is order in time."""
+    kubernetes: str = ""
+    """Version of Kubernetes that it was made with."""
     bare: bool = False
     """Not a Machine, but a machine that a MachinePool lists. The key is the pool's id and the provider id."""
 
@@ -87,6 +89,7 @@ def decode_machine(data: Mapping[str, Any], keys: Keys) -> Machine:
         message=text(status.get("failureMessage") or before_v1beta2.get("failureMessage")),
         mark=texts(metadata.get("annotations")).get(keys.delete),
         created=text(metadata.get("creationTimestamp")),
+        kubernetes=text(spec.get("version")),
     )
 
 

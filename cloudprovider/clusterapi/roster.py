@@ -7,7 +7,7 @@ from cloudprovider.clusterapi.fleet import Fleet, GroupState, tail_of
 from cloudprovider.clusterapi.keys import Keys
 from cloudprovider.clusterapi.ledger import Ledger
 from cloudprovider.clusterapi.objects import Machine, MachineKey
-from cloudprovider.interface import ErrorClass, Instance, InstanceError, NodeRef, State
+from cloudprovider.interface import ErrorClass, Instance, InstanceError, MachineVersion, NodeRef, State
 
 _PENDING, _FAILED, _DELETING = "pending-machine-", "failed-machine-", "deleting-machine-"
 _MADE_UP = (_PENDING, _FAILED, _DELETING)
@@ -93,7 +93,13 @@ class Roster:
             state, prefix = State.CREATING, _PENDING
             if machine.failed:
                 prefix, error = _FAILED, _failure(machine, "ProvisioningFailed", "the Machine cannot be provisioned")
-        return Instance(self.id_of(machine) or f"{prefix}{'_'.join(machine.key)}", state, error)
+        version = version_of(machine.kubernetes)
+        return Instance(self.id_of(machine) or f"{prefix}{'_'.join(machine.key)}", state, error, version)
+
+
+def version_of(kubernetes: str) -> MachineVersion | None:
+    """Return what a Machine with this version of Kubernetes is made from; None if it has no version."""
+    return MachineVersion(f"Kubernetes {kubernetes}") if kubernetes else None
 
 
 def _failure(machine: Machine, code: str, what: str) -> InstanceError:

@@ -20,8 +20,10 @@ from cloudprovider.interface import (
     PrepareDelete,
     Pricing,
     State,
+    Versioned,
 )
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.versions import outdated
 
 _FOREIGN = NodeRef("conformance-no-such-node", "conformance://no-such-node")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -272,6 +274,24 @@ def _group_options(bench: Bench) -> None:
             bench.expect(seconds is None or seconds >= 0, f"{group}: a duration is {seconds} s")
 
 
+def _versions(bench: Bench) -> None:
+    if not isinstance(bench.group, Versioned):
+        raise NotApplicable("has no Versioned")
+    group = bench.grow(1)
+    current = group.versions() if isinstance(group, Versioned) else ()
+    machines = [instance for instance in bench.live(group) if instance.version is not None]
+    if not (current and machines):
+        raise NotApplicable(
+            f"{group.id} tells {len(current)} versions, and {len(machines)} of its machines tell theirs"
+        )
+    for instance in machines:
+        differing = ", ".join(f"{one.field}: {one.has}" for one in outdated(instance.version, current))
+        bench.expect(not differing, f"the new machine {instance.provider_id} counts as outdated: {differing}")
+    bench.harness.settle()
+    later = bench.group
+    bench.expect(isinstance(later, Versioned) and later.versions() == current, f"{current} changed in a refresh")
+
+
 def _pricing(bench: Bench) -> None:
     provider = bench.provider
     if not isinstance(provider, Pricing):
@@ -356,6 +376,7 @@ CHECKS: tuple[Check, ...] = (
     Check("ForceDelete: deletes below the minimum, but nothing that belongs elsewhere", _force_delete),
     Check("PrepareDelete: asking changes nothing", _prepare_delete),
     Check("GroupOptions: the settings make sense", _group_options),
+    Check("Versioned: a new machine is as new machines are", _versions),
     Check("Pricing: prices make sense", _pricing),
     Check("Accelerators: the GPU label and types make sense", _accelerators),
     Final("closing twice is harmless", _close_twice),

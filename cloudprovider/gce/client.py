@@ -25,7 +25,7 @@ _LONGEST_PATIENCE_S = 5.0
 _MANAGER_FIELDS = (
     "nextPageToken,items(name,targetSize,targetSuspendedSize,baseInstanceName,instanceTemplate,"
     "versions(instanceTemplate,targetSize),currentActions,status/autoscaler,distributionPolicy/zones/zone,"
-    "updatePolicy/instanceRedistributionType)"
+    "updatePolicy(instanceRedistributionType,type))"
 )
 
 Data = Mapping[str, Any]

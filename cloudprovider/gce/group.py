@@ -22,6 +22,7 @@ from cloudprovider.gce.settings import Limits
 from cloudprovider.interface import (
     GroupSettings,
     Instance,
+    MachineVersion,
     NodeRef,
     NodeTemplate,
     NotFound,
@@ -35,7 +36,7 @@ _MOST_AT_ONCE = 1000
 
 
 class MigGroup:
-    """A `NodeGroup` with `ForceDelete` and `GroupOptions`."""
+    """A `NodeGroup` with `ForceDelete`, `GroupOptions` and `Versioned`."""
 
     def __init__(self, ref: GroupRef, limits: Limits, fleet: Fleet, client: Compute, rng: random.Random) -> None:
         self._ref = ref
@@ -75,6 +76,10 @@ class MigGroup:
     def settings(self) -> GroupSettings:
         """Return the overrides in the instance template's `autoscaling_options`."""
         return self._fleet.state(self._ref).settings
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return the instance templates; none if the group replaces older machines by itself (type PROACTIVE)."""
+        return self._fleet.state(self._ref).manager.versions
 
     def increase(self, delta: int) -> None:
         """Order machines. With more than a thousand, those ordered before a failure count in the target."""

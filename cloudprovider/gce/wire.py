@@ -7,7 +7,7 @@ import msgspec
 
 from cloudprovider.gce.faults import creation_error
 from cloudprovider.gce.refs import GroupRef, Place, last_part, provider_id_of
-from cloudprovider.interface import Instance, State
+from cloudprovider.interface import Instance, MachineVersion, State
 
 _STATES = {
     "CREATING": State.CREATING,
@@ -19,6 +19,7 @@ _STATES = {
 _IN_CHANGE = ("creating", "creatingWithoutRetries", "recreating", "deleting", "abandoning")
 _BOOTING = ("PROVISIONING", "STAGING")
 _CREATED_BY = "created-by"
+_MADE_FROM = "instance-template"
 
 
 class Manager(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,8 @@ class Manager(msgspec.Struct, frozen=True, kw_only=True):
     base_name: str
     template: str
     """URL of the instance template of new machines."""
+    versions: tuple[MachineVersion, ...]
+    """The templates of new machines, canaries included; empty if the group replaces older machines itself."""
     zones: tuple[str, ...]
     """Names of the zones that its machines may be in."""
     machines: int
@@ -66,6 +69,7 @@ def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
         suspended=suspended,
         base_name=str(data.get("baseInstanceName") or data["name"]),
         template=_template(data),
+        versions=() if policy.get("type") == "PROACTIVE" else _versions(data),
         zones=zones,
         machines=sum(actions.values()),
         in_change=any(actions.get(name) for name in _IN_CHANGE),
@@ -81,16 +85,28 @@ def _template(data: Mapping[str, Any]) -> str:
     return str(data.get("instanceTemplate") or main.get("instanceTemplate") or "")
 
 
+def _versions(data: Mapping[str, Any]) -> tuple[MachineVersion, ...]:
+    templates = [version.get("instanceTemplate") for version in data.get("versions") or [data]]
+    return tuple(version for template in templates if (version := _version(template)) is not None)
+
+
+def _version(template: Any) -> MachineVersion | None:
+    """Return the version that is an instance template; its URL may have the project's name or its number."""
+    name = last_part(str(template or ""))
+    return MachineVersion(f"instance template {name}") if name else None
+
+
 def managed_instance(data: Mapping[str, Any]) -> Instance | None:
     """Decode an instance from its group's list; None if it has no URL yet."""
     provider_id = provider_id_of(str(data.get("instance") or ""))
     if provider_id is None:
         return None
     state = _STATES.get(str(data.get("currentAction") or ""), State.RUNNING)
+    version = _version((data.get("version") or {}).get("instanceTemplate"))
     if state is not State.CREATING:
-        return Instance(provider_id, state)
+        return Instance(provider_id, state, version=version)
     errors = ((data.get("lastAttempt") or {}).get("errors") or {}).get("errors") or []
-    return Instance(provider_id, state, creation_error(errors, str(data.get("instanceStatus") or "")))
+    return Instance(provider_id, state, creation_error(errors, str(data.get("instanceStatus") or "")), version)
 
 
 def zone_instance(data: Mapping[str, Any]) -> tuple[GroupRef, Instance] | None:
@@ -101,11 +117,12 @@ def zone_instance(data: Mapping[str, Any]) -> tuple[GroupRef, Instance] | None:
     """
     provider_id = provider_id_of(str(data.get("selfLink") or ""))
     items = (data.get("metadata") or {}).get("items") or []
-    created_by = next((str(item.get("value") or "") for item in items if item.get("key") == _CREATED_BY), "")
-    creator = GroupRef.parse(created_by)
+    values = {item.get("key"): str(item.get("value") or "") for item in items}
+    creator = GroupRef.parse(values.get(_CREATED_BY, ""))
     if provider_id is None or creator is None:
         return None
     project = provider_id.split("/")[2]
     state = State.CREATING if data.get("status") in _BOOTING else State.RUNNING
     place = msgspec.structs.replace(creator.place, project=project)
-    return GroupRef(place, creator.name), Instance(provider_id, state)
+    version = _version(values.get(_MADE_FROM))
+    return GroupRef(place, creator.name), Instance(provider_id, state, version=version)

@@ -37,9 +37,11 @@
             class: Other                  # or OutOfResources
             code: BOOT_FAILED
             after: 30s
+        versions: [{template: v9, image: img-9, instanceType: m5.large}]  # what new machines are made from
     instances:                            # machines without a node at the start
       - {group: web, id: "static://x", state: creating, errorClass: Other, errorCode: X, errorMessage: why}
     missingInstances: [web-b]             # nodes whose machine is gone
+    machineVersions: {web-a: {template: v7}}            # what other machines are made from, by node name or id
     prices: {cpuPerHour: 0.033, memoryGiBPerHour: 0.0045, gpuPerHour: 0.7, instanceTypes: {m5.large: 0.096}}
     gpuLabel: cloud.google.com/gke-accelerator
     gpuTypes: [nvidia-tesla-t4]
@@ -52,7 +54,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloudprovider.document import read_document
-from cloudprovider.interface import ErrorClass, InstanceError, State
+from cloudprovider.interface import ErrorClass, InstanceError, MachineVersion, State
 from cloudprovider.prices import Prices
 from cloudprovider.problems import Problems
 from cloudprovider.static.behaviour import boot_delay, call_faults, creation_faults
@@ -60,6 +62,19 @@ from cloudprovider.static.cloud import problems as contradictions
 from cloudprovider.static.spec import GPU_LABEL, Call, CallFault, CloudSpec, GroupSpec, MachineSpec
 from cloudprovider.static.template import GroupOptions, decode_template
 from cloudprovider.structure import Amount, Count, Strict, StructReader
+
+
+class FileVersion(Strict, frozen=True, kw_only=True):
+    """What a machine is made from, as files say it."""
+
+    template: str = ""
+    image: str = ""
+    instance_type: str = ""
+
+    @property
+    def version(self) -> MachineVersion:
+        """The same for the provider contract."""
+        return MachineVersion(self.template, self.image, self.instance_type)
 
 
 class _Instance(Strict, frozen=True, kw_only=True):
@@ -90,12 +105,14 @@ class _Group(Strict, frozen=True, kw_only=True):
     stock_outs: list[Any] = []
     increase_error: str | None = None
     faults: list[Any] = []
+    versions: tuple[FileVersion, ...] = ()
 
 
 class _Cloud(Strict, frozen=True, kw_only=True):
     groups: list[Any] = []
     instances: list[Any] = []
     missing_instances: tuple[str, ...] = ()
+    machine_versions: dict[str, FileVersion] = {}
     prices: Prices | None = None
     gpu_label: str = GPU_LABEL
     gpu_types: tuple[str, ...] | None = None
@@ -119,6 +136,7 @@ def decode_cloud(document: Any) -> CloudSpec:
         groups=groups,
         machines=[machine for machine in decoded if machine is not None],
         missing=file.missing_instances,
+        machine_versions=versions_of(file.machine_versions),
         prices=file.prices,
         gpu_label=file.gpu_label or GPU_LABEL,
         gpu_types=file.gpu_types,
@@ -163,7 +181,13 @@ def decode_group(data: Any, path: str, problems: Problems) -> GroupSpec:
         stock_out_after=group.stock_out_after,
         call_faults=(*refused, *call_faults(group.faults, f"{path}.faults", problems)),
         creation_faults=creation_faults(group.stock_outs, group.faults, path, group.id or path, problems),
+        versions=tuple(version.version for version in group.versions),
     )
+
+
+def versions_of(machines: Mapping[str, FileVersion]) -> dict[str, MachineVersion]:
+    """Return the versions of machines for the provider contract."""
+    return {name: version.version for name, version in machines.items()}
 
 
 def _machine(data: Any, path: str, problems: Problems) -> MachineSpec | None:

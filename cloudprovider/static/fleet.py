@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from cloudprovider.interface import Instance, InstanceError, State
+from cloudprovider.interface import Instance, InstanceError, MachineVersion, State
 from cloudprovider.static.spec import Machine, MachineSpec
 
 
@@ -21,10 +21,13 @@ class Record:
         "provider_id",
         "ready_s",
         "running",
+        "version",
         "zone",
     )
 
-    def __init__(self, group: str, provider_id: str, name: str, born_s: float, zone: str) -> None:
+    def __init__(
+        self, group: str, provider_id: str, name: str, born_s: float, zone: str, version: MachineVersion | None
+    ) -> None:
         self.group = group
         self.provider_id = provider_id
         self.name = name
@@ -35,7 +38,8 @@ class Record:
         self.error_s = born_s
         self.deleting = False
         self.gone_s: float | None = None
-        self.running = Instance(provider_id, State.RUNNING)
+        self.version = version
+        self.running = Instance(provider_id, State.RUNNING, version=version)
 
     def state(self, now: float) -> State:
         """Return the state at `now`. A machine whose creation failed stays in creation."""
@@ -52,7 +56,11 @@ class Record:
     def instance(self, now: float) -> Instance:
         """Return the machine as the provider contract shows it."""
         state = self.state(now)
-        return self.running if state is State.RUNNING else Instance(self.provider_id, state, self.error_at(now))
+        return (
+            self.running
+            if state is State.RUNNING
+            else Instance(self.provider_id, state, self.error_at(now), self.version)
+        )
 
     def machine(self, now: float) -> Machine:
         """Return the machine as simulators see it."""
@@ -71,7 +79,11 @@ class Record:
 class Fleet:
     """All machines by provider id. Callers must hold `lock`, unless a method takes it."""
 
-    def __init__(self, group_ids: Iterable[str], now: Callable[[], float]) -> None:
+    def __init__(
+        self, group_ids: Iterable[str], now: Callable[[], float], versions: Mapping[str, MachineVersion]
+    ) -> None:
+        """`versions` are those of machines that come from outside, by provider id or name."""
+        self._versions = versions
         self.lock = threading.RLock()
         self.now = now
         self.gone: set[str] = set()
@@ -130,7 +142,9 @@ class Fleet:
     def add_declared(self, spec: MachineSpec) -> Record:
         """Take in a machine that comes from outside, in the state that was declared."""
         now = self.now()
-        record = Record(spec.group, spec.provider_id, spec.name or spec.provider_id, now, spec.zone)
+        name = spec.name or spec.provider_id
+        version = self._versions.get(spec.provider_id) or self._versions.get(name)
+        record = Record(spec.group, spec.provider_id, name, now, spec.zone, version)
         record.ready_s = now if spec.state is State.RUNNING else spec.ready_s
         record.error = spec.error
         record.deleting = spec.state is State.DELETING

@@ -8,6 +8,7 @@ from cloudprovider.interface import (
     GroupSettings,
     Instance,
     InstanceError,
+    MachineVersion,
     NodeRef,
     NodeTemplate,
     NotFound,
@@ -20,7 +21,7 @@ from cloudprovider.static.spec import Call, CreationFault, GroupSpec
 
 
 class StaticGroup:
-    """A `NodeGroup` with the abilities `AtomicIncrease`, `ForceDelete` and `GroupOptions`.
+    """A `NodeGroup` with the abilities `AtomicIncrease`, `ForceDelete`, `GroupOptions` and `Versioned`.
 
     An increase raises the target and asks for machines at once; each runs after the group's boot delay. Every call
     is safe from any thread.
@@ -68,6 +69,10 @@ class StaticGroup:
     def settings(self) -> GroupSettings:
         """Return the overrides given in the specification."""
         return self._spec.settings
+
+    def versions(self) -> Sequence[MachineVersion]:
+        """Return the versions given in the specification."""
+        return self._spec.versions
 
     def increase(self, delta: int) -> None:
         """Raise the target and ask for machines. Above the maximum: `ProviderError`, and nothing changes."""
@@ -183,7 +188,8 @@ class StaticGroup:
         if boot is None and fate is None:
             return
         name = self._new_name()
-        record = Record(self.id, f"static://{name}", name, now, self._emptiest_zone())
+        version = next(iter(self._spec.versions), None)
+        record = Record(self.id, f"static://{name}", name, now, self._emptiest_zone(), version)
         if fate is not None:
             record.error = fate.error
             record.error_s = now + fate.after_s

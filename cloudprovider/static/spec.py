@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cloudprovider.interface import GroupSettings, InstanceError, NodeTemplate, State
+from cloudprovider.interface import GroupSettings, InstanceError, MachineVersion, NodeTemplate, State
 from cloudprovider.prices import Prices
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
@@ -96,6 +96,8 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Machines beyond this many in the group fail to be created for want of resources."""
     call_faults: Sequence[CallFault] = ()
     creation_faults: Sequence[CreationFault] = ()
+    versions: Sequence[MachineVersion] = ()
+    """What new machines may be made from; each is made from the first. Empty: not known."""
 
 
 class MachineSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +121,8 @@ class CloudSpec(msgspec.Struct, frozen=True, kw_only=True):
     machines: Sequence[MachineSpec] = ()
     missing: Sequence[str] = ()
     """Provider ids (or node names) whose node exists while the machine behind it does not."""
+    machine_versions: Mapping[str, MachineVersion] = {}
+    """What machines that no increase made are made from, by provider id or node name."""
     prices: Prices | None = None
     """None, and no price on any group: the cloud has no `Pricing`."""
     gpu_label: str = GPU_LABEL

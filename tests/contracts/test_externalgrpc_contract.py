@@ -100,5 +100,6 @@ def test_all_is_tried_but_what_the_protocol_lacks_and_machines_rule_out(
         "ForceDelete: deletes below the minimum, but nothing that belongs elsewhere",
         "KnowsInstances: a machine exists until it is deleted",
         "PrepareDelete: asking changes nothing",
+        "Versioned: a new machine is as new machines are",
         "decrease_target cancels requests that no machine answers yet",
     }

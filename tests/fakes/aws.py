@@ -33,6 +33,8 @@ class FakeAws:
         self.activities: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
         self.configurations: dict[str, str] = {}
         self.templates: dict[tuple[str, str], dict[str, Any]] = {}
+        self.newest: dict[str, int] = {}
+        """Numbers of the versions that `$Latest` and `$Default` stand for, by template; 1 unless given."""
         self.types: dict[str, dict[str, Any]] = {}
         self.images: dict[str, dict[str, Any]] = {"ami-arm": {"Architecture": "arm64", "VirtualizationType": "hvm"}}
         self.meeting: Sequence[str] = ()
@@ -110,9 +112,34 @@ class FakeAws:
                     "AvailabilityZone": ZONE,
                     "LifecycleState": lifecycle,
                     "HealthStatus": "Healthy",
+                    **self.launched_from(group),
                 }
             )
         return made
+
+    def launched_from(self, group: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a machine that a group starts now says of its origin."""
+        if "LaunchConfigurationName" in group:
+            name = group["LaunchConfigurationName"]
+            return {"LaunchConfigurationName": name, "InstanceType": self.configurations.get(name, "")}
+        mixed = (group.get("MixedInstancesPolicy") or {}).get("LaunchTemplate") or {}
+        ref = group.get("LaunchTemplate") or mixed.get("LaunchTemplateSpecification")
+        if not ref:
+            return {}
+        name = str(ref.get("LaunchTemplateId") or ref.get("LaunchTemplateName"))
+        version = str(ref.get("Version") or "$Default")
+        data = self.templates.get((name, version)) or {}
+        overrides = [
+            override["InstanceType"] for override in mixed.get("Overrides") or () if "InstanceType" in override
+        ]
+        return {
+            "LaunchTemplate": {**ref, "Version": self.number_of(name, version)},
+            "InstanceType": (overrides or [data.get("InstanceType", "m5.large")])[0],
+        }
+
+    def number_of(self, template: str, version: str) -> str:
+        """Return the number of a template's version; `newest` has those that stand for others."""
+        return version if version.isdecimal() else str(self.newest.get(template, 1))
 
     def machine(self, instance: str) -> dict[str, Any]:
         """Return a machine, to change it."""
@@ -214,7 +241,8 @@ class FakeAws:
         data = self.templates.get((name, parameters["Versions"][0]))
         if data is None:
             raise an_error("InvalidLaunchTemplateName.NotFoundException", "no such template")
-        return {"LaunchTemplateVersions": [{"LaunchTemplateData": data}]}
+        number = int(self.number_of(name, parameters["Versions"][0]))
+        return {"LaunchTemplateVersions": [{"VersionNumber": number, "LaunchTemplateData": data}]}
 
     def describe_instance_types(self, **parameters: Any) -> Mapping[str, Any]:
         self._called("describe_instance_types", parameters)

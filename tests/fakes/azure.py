@@ -53,6 +53,10 @@ class FakeMachine(msgspec.Struct):
     failed: str | None = None
     """Code with which it failed to be provisioned."""
     power: str | None = "running"
+    latest: bool | None = True
+    """Whether it is of the latest model; None: Azure does not say."""
+    size: str = ""
+    image: str = ""
 
 
 class FakeScaleSet(msgspec.Struct):
@@ -66,6 +70,8 @@ class FakeScaleSet(msgspec.Struct):
     zones: Sequence[str] | None = None
     flexible: bool = False
     properties: dict[str, Any] = {}
+    image: str = ""
+    """Id of the image of new machines."""
     stock: int | None = None
     """How many machines Azure has at most; the operation that asks for more fails."""
     stock_code: str = "AllocationFailed"
@@ -234,7 +240,7 @@ class FakeAzure:
         """Make a machine that boots."""
         name = f"{one.name}_{one.made:08x}" if one.flexible else str(one.made)
         one.made += 1
-        one.machines.append(FakeMachine(name, self.now + self.boot_s))
+        one.machines.append(FakeMachine(name, self.now + self.boot_s, size=one.size, image=one.image))
         return one.machines[-1]
 
     def _delete(self, seen: Seen, name: str) -> Reply:
@@ -283,6 +289,7 @@ class FakeAzure:
             "properties": {
                 "provisioningState": "Updating" if busy else "Succeeded",
                 "orchestrationMode": "Flexible" if one.flexible else "Uniform",
+                "virtualMachineProfile": {"storageProfile": {"imageReference": {"id": one.image}}},
                 **one.properties,
             },
         }
@@ -291,7 +298,11 @@ class FakeAzure:
         assert seen.query["$expand"] == "instanceView"
         where = _ROOT if one.flexible else f"{_ROOT}/virtualMachineScaleSets/{one.name}"
         return [
-            {"id": f"{where}/virtualMachines/{machine.name}", "properties": self._state_json(machine)}
+            {
+                "id": f"{where}/virtualMachines/{machine.name}",
+                "sku": {"name": machine.size} if machine.size else None,
+                "properties": self._state_json(machine),
+            }
             for machine in one.machines
         ]
 
@@ -302,7 +313,12 @@ class FakeAzure:
         state = "Failed" if machine.failed is not None else "Creating" if machine.ready_at > self.now else "Succeeded"
         if machine.gone_at is not None:
             state = "Deleting"
-        return {"provisioningState": state, "instanceView": {"statuses": statuses}}
+        return {
+            "provisioningState": state,
+            "instanceView": {"statuses": statuses},
+            "latestModelApplied": machine.latest,
+            "storageProfile": {"imageReference": {"id": machine.image} if machine.image else {"offer": "ubuntu"}},
+        }
 
 
 def a_size(name: str, cpus: int, memory_gb: float, **capabilities: str) -> Mapping[str, Any]:

@@ -32,6 +32,8 @@ class Machine(msgspec.Struct):
     errors: Sequence[Mapping[str, str]] = ()
     orphan: bool = False
     """Whether it does not say who created it."""
+    template: str = ""
+    """URL of the template that it was made from."""
 
 
 class Group(msgspec.Struct, kw_only=True):
@@ -49,6 +51,7 @@ class Group(msgspec.Struct, kw_only=True):
     stock_out: Sequence[Mapping[str, str]] = ()
     """What becomes of new machines; empty: they come."""
     redistribution: str = "NONE"
+    update: str = "OPPORTUNISTIC"
     autoscaler: str = ""
     born: int = 0
 
@@ -120,7 +123,7 @@ class FakeGce:
         group = self.group(name)
         group.target += len(names)
         for one in names:
-            group.machines[one] = Machine(zone, action, "RUNNING")
+            group.machines[one] = Machine(zone, action, "RUNNING", template=group.template)
 
     def settle(self) -> None:
         for group in self.groups.values():
@@ -208,7 +211,7 @@ class FakeGce:
             "currentActions": actions,
             "status": {"autoscaler": group.autoscaler} if group.autoscaler else {},
             "distributionPolicy": {"zones": [{"zone": f"{ROOT}projects/{PROJECT}/zones/{z}"} for z in group.zones]},
-            "updatePolicy": {"instanceRedistributionType": group.redistribution},
+            "updatePolicy": {"instanceRedistributionType": group.redistribution, "type": group.update},
         }
 
     def _managed(self, group: Group, query: Mapping[str, str]) -> Answer:
@@ -217,6 +220,8 @@ class FakeGce:
             one: dict[str, Any] = {"instance": instance_url(machine.zone, name), "currentAction": machine.action}
             if machine.status:
                 one["instanceStatus"] = machine.status
+            if machine.template:
+                one["version"] = {"instanceTemplate": machine.template}
             if machine.errors:
                 one["lastAttempt"] = {"errors": {"errors": list(machine.errors)}}
             listed.append(one)
@@ -229,6 +234,10 @@ class FakeGce:
             for name, machine in group.machines.items():
                 if machine.zone == zone and machine.status:
                     items = [] if machine.orphan else [{"key": "created-by", "value": by}]
+                    if machine.template:
+                        # With the number of the project, unlike the template of the group.
+                        template = machine.template.removeprefix(ROOT).replace(PROJECT, NUMBER)
+                        items.append({"key": "instance-template", "value": template})
                     link = instance_url(zone, name)
                     found.append({"selfLink": link, "status": machine.status, "metadata": {"items": items}})
         found.append({"selfLink": instance_url(zone, "bastion"), "status": "RUNNING"})
@@ -259,7 +268,9 @@ class FakeGce:
 
     def _boot(self, group: Group, name: str) -> None:
         zones = list(group.zones) or [group.place.split("/")[1]]
-        group.machines[name] = Machine(zones[len(group.machines) % len(zones)], errors=group.stock_out)
+        group.machines[name] = Machine(
+            zones[len(group.machines) % len(zones)], errors=group.stock_out, template=group.template
+        )
 
     def _delete(self, group: Group, body: Any) -> Answer:
         assert body["skipInstancesOnValidationError"] is True

@@ -48,10 +48,11 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "AtomicIncrease",
         "ForceDelete",
         "GroupOptions",
+        "Versioned",
     )
     assert found["kwok"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete")
     assert (found["aws"].module, found["aws"].extra) == ("cloudprovider.aws", "aws")
-    assert found["aws"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "GroupOptions")
+    assert found["aws"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "GroupOptions", "Versioned")
     assert found["clusterapi"].extra is None
     assert found["clusterapi"].abilities == (
         "Pricing",
@@ -60,13 +61,21 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "ForceDelete",
         "PrepareDelete",
         "GroupOptions",
+        "Versioned",
     )
     assert (found["externalgrpc"].module, found["externalgrpc"].extra) == ("cloudprovider.externalgrpc", "grpc")
-    azure = ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
+    azure = ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions", "Versioned")
     assert (found["azure"].extra, found["azure"].abilities) == ("azure", azure)
     assert found["externalgrpc"].abilities == ("Pricing", "Accelerators", "GroupOptions")
     assert (found["gce"].module, found["gce"].extra) == ("cloudprovider.gce", "gce")
-    assert found["gce"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
+    assert found["gce"].abilities == (
+        "Pricing",
+        "KnowsInstances",
+        "Accelerators",
+        "ForceDelete",
+        "GroupOptions",
+        "Versioned",
+    )
 
 
 def test_registering_twice_the_same_is_fine_and_otherwise_ambiguous() -> None:

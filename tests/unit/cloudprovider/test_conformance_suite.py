@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cloudprovider.conformance import CHECKS, Harness, PlainHarness, open_harness, run_checks
-from cloudprovider.interface import Instance, Misconfigured, NodeRef, NodeTemplate, ProviderContext
+from cloudprovider.interface import Instance, MachineVersion, Misconfigured, NodeRef, NodeTemplate, ProviderContext
 from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, StaticCloud
 from cloudprovider.static.group import StaticGroup
 
@@ -47,6 +47,11 @@ class Group:
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
         self.real.delete(nodes)
+
+
+class NamesAnOldVersion(Group):
+    def versions(self) -> Sequence[MachineVersion]:
+        return (MachineVersion("v1"),)
 
 
 class TargetLags(Group):
@@ -104,7 +109,7 @@ class Provider:
 
     def __init__(self, group: type[Group] = Group, claims_strangers: bool = False) -> None:
         self.now = 0.0
-        spec = GroupSpec(id="web", min_size=1, max_size=5, boot=BootDelay(30, 30))
+        spec = GroupSpec(id="web", min_size=1, max_size=5, boot=BootDelay(30, 30), versions=(MachineVersion("v2"),))
         self.cloud = StaticCloud(CloudSpec(groups=[spec]), now=lambda: self.now)
         self.group = group
         self.claims_strangers = claims_strangers
@@ -148,6 +153,7 @@ def test_a_sound_provider_passes() -> None:
 @pytest.mark.parametrize(
     ("provider", "check"),
     [
+        (lambda: Provider(NamesAnOldVersion), "Versioned: a new machine is as new machines are"),
         (lambda: Provider(TargetLags), "an increase counts in the target at once"),
         (lambda: Provider(TakesWhatFits), "an increase beyond the maximum is refused and changes nothing"),
         (lambda: Provider(RaisesValueError), "changes by zero or less are refused"),

@@ -14,7 +14,16 @@ from autoscaler.scenario.encode import encode
 from autoscaler.scenario.scenario import Answered, Scenario
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.groups import Group, Groups
-from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, NodeTemplate, State, TaintSpec
+from cloudprovider.interface import (
+    ErrorClass,
+    GroupSettings,
+    Instance,
+    InstanceError,
+    MachineVersion,
+    NodeTemplate,
+    State,
+    TaintSpec,
+)
 from tests.devices import a_part, a_request, claim_form, claim_template_form, slice_form
 
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
@@ -110,7 +119,7 @@ GROUPS = Groups(
             max_size=9,
             target_size=4,
             instances=(
-                Instance("n1"),
+                Instance("n1", version=MachineVersion("v1", instance_type="m5.large")),
                 Instance("i-2", State.CREATING, InstanceError(ErrorClass.OUT_OF_RESOURCES, "X", "why")),
                 Instance("i-3", State.DELETING),
             ),
@@ -127,6 +136,7 @@ GROUPS = Groups(
                 pods=({"metadata": {"name": "agent", "namespace": "kube-system"}, "spec": {"containers": [{}]}},),
             ),
             settings=GroupSettings(scale_down_unneeded_time_s=90.5, zero_or_max_node_scaling=True),
+            versions=(MachineVersion("v2", "img-2"),),
         ),
         Group(id="bare", min_size=0, max_size=1, target_size=0),
     ),
@@ -196,6 +206,8 @@ def test_the_cloud_comes_back_as_it_was() -> None:
         ("i-3", State.DELETING),
     ]
     assert cloud.gpu_label == "example.com/gpu"
+    assert web.versions == GROUPS.all[0].versions
+    assert cloud.machine_versions == {"n1": MachineVersion("v1", instance_type="m5.large")}
 
 
 def test_a_provider_without_gpu_label_is_not_given_one() -> None:
