@@ -343,6 +343,57 @@ class Accelerators(Protocol):
         ...
 
 
+class NoticeKind(StrEnum):
+    """What a cloud announces about a machine."""
+
+    SPOT_INTERRUPTION = "spot-interruption"
+    """It takes back spare capacity, within minutes or less."""
+    TERMINATION = "termination"
+    """The machine is being stopped or deleted, by the cloud or by somebody else."""
+    REBALANCE_RECOMMENDATION = "rebalance-recommendation"
+    """An interruption has become more likely; it may never come."""
+    SCHEDULED_MAINTENANCE = "scheduled-maintenance"
+    """The machine will be rebooted, moved or retired, often days later."""
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """An announcement that a machine will leave, or that it will stay after all."""
+
+    provider_id: str
+    kind: NoticeKind
+    deadline: float | None = None
+    """When the machine leaves, Unix seconds; None: the cloud does not say."""
+    withdrawn: bool = False
+    """The cloud has taken back an earlier announcement of this kind."""
+    receipt: str = ""
+    """What `NoticeQueue.acknowledge` needs; no meaning to others."""
+
+
+@runtime_checkable
+class NoticeQueue(Protocol):
+    """Announcements of a cloud. Called from one thread beside the passes."""
+
+    def receive(self, wait_s: float) -> Sequence[Notice]:
+        """Return new notices about machines of the groups; wait up to `wait_s` seconds if there are none.
+
+        A notice that is not acknowledged returns later, also to other processes. Raises `ProviderError`.
+        """
+        ...
+
+    def acknowledge(self, notices: Sequence[Notice]) -> None:
+        """Forget these notices, because they have been recorded in the cluster. Raises `ProviderError`."""
+        ...
+
+
+@runtime_checkable
+class TellsNotices(Protocol):
+    """Ability of a provider: tells in advance which machines will leave."""
+
+    def notices(self) -> NoticeQueue | None:
+        """Return the queue; None if none is configured."""
+        ...
+
+
 class NodeApi(Protocol):
     """Access to Kubernetes objects for providers that keep their state there; objects are plain JSON data.
 
@@ -432,7 +483,7 @@ class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """`--node-group-auto-discovery`, verbatim."""
     price_file: str | None = None
     """Path given with `--price-file`: a list as `cloudprovider.prices.read_price_file` takes it."""
-    flags: Mapping[str, bool | float] = {}
+    flags: Mapping[str, bool | float | str] = {}
     """Values of the flags that are for certain providers only, by flag name; durations in seconds."""
     defaults: GroupSettings = GroupSettings()
     """What holds for a group that overrides nothing."""

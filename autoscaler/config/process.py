@@ -87,6 +87,11 @@ class Provider(msgspec.Struct, frozen=True):
         Support.ACCEPTED,
         "There is no built-in list: the provider reads only the types in use, and tags can describe them as well.",
     ] = False
+    aws_notice_queue_url: Annotated[
+        OptionalText,
+        "AWS: SQS queue that receives EventBridge events about instances that will leave.",
+        Support.OURS,
+    ] = None
     bulk_mig_instances_listing_enabled: Annotated[
         Switch, "GCE: list the instances of a zone in one call, for groups without changes."
     ] = False
@@ -107,10 +112,11 @@ class Provider(msgspec.Struct, frozen=True):
         StringSlice, "GCE: ranges opened for HTTP load balancers.", Support.NOT_APPLICABLE, _OF_A_LIBRARY
     ] = ()
 
-    def flags(self) -> dict[str, bool | float]:
+    def flags(self) -> dict[str, bool | float | str]:
         """Return the values of the flags that are for certain providers only, by flag name."""
         return {
             "aws-use-static-instance-list": self.aws_use_static_instance_list,
+            "aws-notice-queue-url": self.aws_notice_queue_url or "",
             "bulk-mig-instances-listing-enabled": self.bulk_mig_instances_listing_enabled,
             "gce-concurrent-refreshes": self.gce_concurrent_refreshes,
             "gce-mig-instances-min-refresh-wait-time": self.gce_mig_instances_min_refresh_wait_time_s,

@@ -7,6 +7,7 @@ import msgspec
 
 from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
+from autoscaler.config.notices import NoticeOptions
 from autoscaler.config.process import ConfigSource, Kube, Leader, Logging, Loop, Observe, Provider
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.rules import Rules
@@ -32,6 +33,7 @@ class Config(msgspec.Struct, frozen=True):
     scale_down: ScaleDown = ScaleDown()
     drain: Drain = Drain()
     replacement: ReplacementOptions = ReplacementOptions()
+    notices: NoticeOptions = NoticeOptions()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()

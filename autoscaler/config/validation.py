@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from autoscaler.config import eta
+from autoscaler.config import eta, notices
 from autoscaler.config.expanders import chain_problems
 from autoscaler.config.process import Compatibility
 from autoscaler.config.tree import Config
@@ -17,7 +17,11 @@ PlaceNamer = Callable[[str], str]
 def problems(config: Config, place: PlaceNamer) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
     checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features)
-    return [*chain.from_iterable(check(config, place) for check in checks), *eta.problems(config.eta, place)]
+    return [
+        *chain.from_iterable(check(config, place) for check in checks),
+        *eta.problems(config.eta, place),
+        *notices.problems(config.notices, config.provider, place),
+    ]
 
 
 def _loop(config: Config, place: PlaceNamer) -> Iterator[str]:
@@ -96,6 +100,7 @@ def _replacement(config: Config, place: PlaceNamer) -> Iterator[str]:
         ("max-node-age", options.max_node_age_s > 0),
         ("replace-annotated-nodes", options.replace_annotated_nodes),
         ("consolidation", options.consolidation),
+        ("node-notices", bool(config.notices.node_notices)),
     )
     if not config.scale_down.scale_down_enabled:
         for flag, on in wanted:

@@ -10,6 +10,7 @@ _GROUPS = 100
 _CONFIGURATIONS = 50
 _TYPES = 100
 _ACTIVITIES = 50
+_MESSAGES = 10
 
 Data = Mapping[str, Any]
 
@@ -93,6 +94,20 @@ class AwsApi:
         answer = asked(self._clients.eks.describe_nodegroup, clusterName=cluster, nodegroupName=name)
         nodegroup: Data = answer.get("nodegroup") or {}
         return nodegroup
+
+    def messages(self, queue_url: str, wait_s: int) -> Sequence[Data]:
+        """Return messages of a queue; they return after its visibility timeout unless they are deleted."""
+        assert self._clients.sqs is not None
+        call = self._clients.sqs.receive_message
+        answer = asked(call, QueueUrl=queue_url, MaxNumberOfMessages=_MESSAGES, WaitTimeSeconds=wait_s)
+        return answer.get("Messages") or ()
+
+    def delete_messages(self, queue_url: str, receipts: Sequence[str]) -> None:
+        """Delete messages. Those that AWS fails to delete return later."""
+        assert self._clients.sqs is not None
+        for batch in _batches(receipts, _MESSAGES):
+            entries = [{"Id": str(number), "ReceiptHandle": receipt} for number, receipt in enumerate(batch)]
+            asked(self._clients.sqs.delete_message_batch, QueueUrl=queue_url, Entries=entries)
 
 
 def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
 from cloudprovider.problems import Problems
 
-_SERVICES = ("autoscaling", "ec2", "eks")
+_SERVICES = ("autoscaling", "ec2", "eks", "sqs")
 _KEYS = ("service", "region", "url", "signingregion", "signingmethod", "signingname")
 
 

@@ -77,6 +77,18 @@ class Eks(Protocol):
         ...
 
 
+class Sqs(Protocol):
+    """The calls to SQS that the provider makes."""
+
+    def receive_message(self, **parameters: Any) -> Answer:
+        """Return messages of a queue; wait if there are none."""
+        ...
+
+    def delete_message_batch(self, **parameters: Any) -> Answer:
+        """Delete messages."""
+        ...
+
+
 class Clients(msgspec.Struct, frozen=True):
     """Clients of one region. Clients that read retry by themselves. The client that writes never retries."""
 
@@ -85,6 +97,8 @@ class Clients(msgspec.Struct, frozen=True):
     writing: AutoScaling
     ec2: Ec2
     eks: Eks
+    sqs: Sqs | None = None
+    """None: no queue is configured."""
 
 
 def connect(
@@ -92,11 +106,13 @@ def connect(
     endpoints: Endpoints,
     user_agent: str,
     metadata_region: Callable[[], str | None] | None = None,
+    *,
+    queue: bool = False,
 ) -> Clients:
     """Make the clients. The only call is to the metadata service, if nothing else names the region.
 
     Credentials are found as the SDK finds them: environment, web identity, pod identity, profile, machine.
-    Raises `Misconfigured`.
+    `queue` tells whether a queue is read. Raises `Misconfigured`.
     """
     attempts = _attempts(environment)
     try:
@@ -111,6 +127,7 @@ def connect(
             writing=_client(session, "autoscaling", region, endpoints, user_agent, 1),
             ec2=_client(session, "ec2", region, endpoints, user_agent, attempts),
             eks=_client(session, "eks", region, endpoints, user_agent, attempts),
+            sqs=_client(session, "sqs", region, endpoints, user_agent, attempts) if queue else None,
         )
     except (BotoCoreError, ValueError) as error:
         raise Misconfigured(f"cloud-provider: aws: {failure(error)}") from error

@@ -9,6 +9,7 @@ from cloudprovider.aws.connection import Clients, connect
 from cloudprovider.aws.failures import AccessDenied
 from cloudprovider.aws.fleet import Fleet
 from cloudprovider.aws.group import AwsGroup
+from cloudprovider.aws.notices import EventQueue
 from cloudprovider.aws.selection import read_selection
 from cloudprovider.interface import Misconfigured, NodeRef, ProviderContext
 from cloudprovider.prices import PriceListed, Prices, read_price_file
@@ -26,15 +27,17 @@ _GPU_TYPES = (
     "nvidia-tesla-v100",
 )
 _FARGATE = "fargate-"
+_QUEUE = "aws-notice-queue-url"
 
 
 class AwsProvider:
-    """A `CloudProvider` with `KnowsInstances` and `Accelerators`."""
+    """A `CloudProvider` with `KnowsInstances`, `Accelerators` and `TellsNotices`."""
 
     name = "aws"
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, queue: EventQueue | None = None) -> None:
         self._fleet = fleet
+        self._queue = queue
         self._groups: dict[str, AwsGroup] = {}
 
     def refresh(self, now: float) -> None:
@@ -73,6 +76,10 @@ class AwsProvider:
         """Return the values that Cluster Autoscaler knows."""
         return _GPU_TYPES
 
+    def notices(self) -> EventQueue | None:
+        """Return the queue of `--aws-notice-queue-url`."""
+        return self._queue
+
     def close(self) -> None:
         """Do nothing, because connections close by themselves."""
 
@@ -90,7 +97,8 @@ def create(context: ProviderContext) -> AwsProvider | PricedAwsProvider:
     read_selection(context.node_specs, context.discovery_specs, problems)
     problems.raise_if_any()
     endpoints = {} if context.config_file is None else read_cloud_config(context.config_file)
-    return open_aws(context, connect(context.environment, endpoints, context.user_agent))
+    clients = connect(context.environment, endpoints, context.user_agent, queue=bool(context.flags.get(_QUEUE)))
+    return open_aws(context, clients)
 
 
 def open_aws(context: ProviderContext, clients: Clients) -> AwsProvider | PricedAwsProvider:
@@ -104,4 +112,6 @@ def open_aws(context: ProviderContext, clients: Clients) -> AwsProvider | Priced
         fleet.check()
     except AccessDenied as error:
         raise Misconfigured(f"cloud-provider: aws: {error}") from error
-    return AwsProvider(fleet) if prices is None else PricedAwsProvider(fleet).priced_by(prices)
+    url = str(context.flags.get(_QUEUE, ""))
+    queue = EventQueue(fleet.api, url, fleet) if url else None
+    return AwsProvider(fleet, queue) if prices is None else PricedAwsProvider(fleet, queue).priced_by(prices)

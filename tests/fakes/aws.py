@@ -1,4 +1,4 @@
-"""Auto Scaling, EC2 and EKS in memory, as the SDK's clients show them: answers are what boto3 returns."""
+"""Auto Scaling, EC2, EKS and SQS in memory, as the SDK's clients show them: answers are what boto3 returns."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -39,6 +39,8 @@ class FakeAws:
         self.images: dict[str, dict[str, Any]] = {"ami-arm": {"Architecture": "arm64", "VirtualizationType": "hvm"}}
         self.meeting: Sequence[str] = ()
         self.nodegroups: dict[tuple[str, str], dict[str, Any]] = {}
+        self.queue: dict[str, str] = {}
+        """Bodies of messages, by receipt; reading shows them again until they are deleted."""
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.failing: dict[str, list[Exception | None]] = {}
         """Errors that the next calls of an operation end with; None: it works."""
@@ -52,12 +54,18 @@ class FakeAws:
 
     def clients(self) -> Clients:
         """Return what a provider connects to."""
-        return Clients(region=REGION, reading=self, writing=self, ec2=self, eks=self)
+        return Clients(region=REGION, reading=self, writing=self, ec2=self, eks=self, sqs=self)
 
-    def open(self, *nodes: str, discovery: Sequence[str] = (), price_file: str | None = None) -> AwsProvider:
+    def open(
+        self, *nodes: str, discovery: Sequence[str] = (), price_file: str | None = None, queue_url: str = ""
+    ) -> AwsProvider:
         """Return a provider that has been refreshed once."""
         context = ProviderContext(
-            node_specs=nodes, discovery_specs=discovery, price_file=price_file, now=lambda: self.now
+            node_specs=nodes,
+            discovery_specs=discovery,
+            price_file=price_file,
+            flags={"aws-notice-queue-url": queue_url},
+            now=lambda: self.now,
         )
         provider = open_aws(context, self.clients())
         provider.refresh(self.now)
@@ -263,6 +271,22 @@ class FakeAws:
         if found is None:
             raise an_error("ResourceNotFoundException", "no such node group", 404)
         return {"nodegroup": found}
+
+    def receive_message(self, **parameters: Any) -> Mapping[str, Any]:
+        self._called("receive_message", parameters)
+        assert 1 <= parameters["MaxNumberOfMessages"] <= 10
+        assert 0 <= parameters["WaitTimeSeconds"] <= 20
+        shown = list(self.queue.items())[: parameters["MaxNumberOfMessages"]]
+        return {"Messages": [{"MessageId": key, "ReceiptHandle": key, "Body": body} for key, body in shown]}
+
+    def delete_message_batch(self, **parameters: Any) -> Mapping[str, Any]:
+        self._called("delete_message_batch", parameters)
+        entries = parameters["Entries"]
+        assert 1 <= len(entries) <= 10
+        assert len({entry["Id"] for entry in entries}) == len(entries)
+        for entry in entries:
+            self.queue.pop(entry["ReceiptHandle"], None)
+        return {"Successful": [{"Id": entry["Id"]} for entry in entries], "Failed": []}
 
     def _called(self, operation: str, parameters: dict[str, Any], *, writes: bool = False) -> Exception | None:
         """Note a call; return the error to raise once it has taken effect."""

@@ -1,0 +1,150 @@
+"""Reads notices that the machine of a node will leave: from taints, conditions and labels, and from the annotation in
+which this autoscaler keeps what a cloud told it.
+
+Agents of the clouds write the others: the node termination handler of AWS, the node problem detector and the cloud
+controller of Azure, the maintenance handler of GKE, and Karpenter. What an agent takes back is no notice any more.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import msgspec
+
+from autoscaler.objects.meta import rfc3339, unix_seconds
+from autoscaler.objects.node import Node, NodeCondition
+from cloudprovider.interface import NoticeKind
+from cloudprovider.moment import http_date
+from cloudprovider.number import parse_count
+
+NOTICE = "replacement.autoscaler/notice"
+"""Annotation on a node: a kind of notice, such as `spot-interruption`, or `spot-interruption@2026-01-05T12:00:00Z` with
+the moment at which the machine leaves.
+"""
+
+URGENT = frozenset((NoticeKind.SPOT_INTERRUPTION, NoticeKind.TERMINATION))
+"""Kinds after which a machine leaves whatever the cluster does."""
+STAYED_S = 300.0
+"""If a machine is still there so long after its deadline, its notice counts no more."""
+
+_SPOT, _TERMINATION = NoticeKind.SPOT_INTERRUPTION, NoticeKind.TERMINATION
+_REBALANCE, _MAINTENANCE = NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.SCHEDULED_MAINTENANCE
+_LONG_S, _SHORT_S = 120.0, 30.0
+"""Seconds from a notice without a moment to the end: on AWS, and on GCE and Azure."""
+_HANDLER = "aws-node-termination-handler/"
+_GKE_ENDING = "cloud.google.com/impending-node-termination"
+_GKE_SPOT = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
+_GKE_MAINTENANCE = "cloud.google.com/scheduled-maintenance-time"
+_AZURE_DRAINING = "cloudprovider.azure.microsoft.com/draining"
+_TAINTS: Mapping[str, tuple[NoticeKind, float]] = {
+    f"{_HANDLER}spot-itn": (_SPOT, _LONG_S),
+    f"{_HANDLER}asg-lifecycle-termination": (_TERMINATION, _LONG_S),
+    f"{_HANDLER}scheduled-maintenance": (_MAINTENANCE, _LONG_S),
+    f"{_HANDLER}rebalance-recommendation": (_REBALANCE, _LONG_S),
+    _GKE_ENDING: (_TERMINATION, _SHORT_S),
+    _AZURE_DRAINING: (_SPOT, _SHORT_S),
+    "karpenter.sh/disrupted": (_TERMINATION, _LONG_S),
+}
+_AZURE_SPOT = "PreemptionScheduled"
+_AZURE_EVENT = "VMEventScheduled"
+_AZURE_WORDS: Mapping[str, NoticeKind] = {
+    "preempt": _SPOT,
+    "terminate": _TERMINATION,
+    "redeploy": _MAINTENANCE,
+    "reboot": _MAINTENANCE,
+    "spotrebalancerecommendation": _REBALANCE,
+}
+"""What happens to the machine; a freeze lasts seconds and is no reason to leave."""
+_AZURE_TIME = re.compile(r"[A-Za-z]{3},\s+\d{1,2}\s+[A-Za-z]{3}\s+\d{4}\s+\d{2}:\d{2}:\d{2}\s+(?:GMT|UTC)", re.ASCII)
+_LONGEST = 256
+_ORDER = (_SPOT, _TERMINATION, _MAINTENANCE, _REBALANCE)
+
+
+class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """What the objects say about the end of one node's machine."""
+
+    kind: NoticeKind
+    sign: str
+    """Where it stands, for people."""
+    deadline: float | None = None
+    """When the machine leaves, Unix seconds; None: nobody says, and it is `lead_s` after the notice."""
+    lead_s: float = _LONG_S
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the machine leaves whatever the cluster does."""
+        return self.kind in URGENT
+
+    def deadline_since(self, wall: float) -> float:
+        """Return when the machine leaves if the notice was first seen at this Unix second."""
+        return wall + self.lead_s if self.deadline is None else self.deadline
+
+
+def annotation_of(kind: NoticeKind, deadline: float | None) -> str:
+    """Return the value of the annotation."""
+    return kind.value if deadline is None else f"{kind.value}@{rfc3339(deadline)}"
+
+
+def notice_of(node: Node, kinds: Collection[NoticeKind]) -> NodeNotice | None:
+    """Return the most urgent notice of these kinds; of equal ones, the one that ends first."""
+    found = [notice for read in _READERS for notice in read(node) if notice.kind in kinds]
+    return min(found, key=_urgency, default=None)
+
+
+def _urgency(notice: NodeNotice) -> tuple[int, bool, float]:
+    return _ORDER.index(notice.kind), notice.deadline is None, notice.deadline_since(0.0)
+
+
+def _annotated(node: Node) -> Iterator[NodeNotice]:
+    kind, _, time = node.annotations.get(NOTICE, "")[:_LONGEST].partition("@")
+    if kind not in _KINDS:
+        return
+    try:
+        deadline = unix_seconds(time) if time else None
+    except ValueError:
+        deadline = None
+    yield NodeNotice(kind=NoticeKind(kind), sign=f"annotation {NOTICE}", deadline=deadline)
+
+
+def _tainted(node: Node) -> Iterator[NodeNotice]:
+    for taint in node.taints:
+        known = _TAINTS.get(taint.key)
+        if known is None or (taint.key == _AZURE_DRAINING and taint.value != "spot-eviction"):
+            continue
+        kind, lead_s = known
+        if taint.key == _GKE_ENDING and any(node.labels.get(label) == "true" for label in _GKE_SPOT):
+            kind = _SPOT
+        yield NodeNotice(kind=kind, sign=f"taint {taint.key}", lead_s=lead_s)
+
+
+def _conditioned(node: Node) -> Iterator[NodeNotice]:
+    for condition in node.conditions:
+        if condition.type in (_AZURE_EVENT, _AZURE_SPOT) and condition.status == "True":
+            kind = _SPOT if condition.type == _AZURE_SPOT else _azure_kind(condition)
+            if kind is not None:
+                deadline = _azure_time(condition.message) if kind is not _REBALANCE else None
+                sign = f"condition {condition.type}"
+                yield NodeNotice(kind=kind, sign=sign, deadline=deadline, lead_s=_SHORT_S)
+
+
+def _azure_kind(condition: NodeCondition) -> NoticeKind | None:
+    words = condition.message[:_LONGEST].split(maxsplit=1)
+    return _AZURE_WORDS.get(words[0].lower()) if words else None
+
+
+def _azure_time(message: str) -> float | None:
+    match = _AZURE_TIME.search(message[:_LONGEST])
+    moment = None if match is None else http_date(match.group())
+    return None if moment is None else moment.timestamp()
+
+
+def _labelled(node: Node) -> Iterator[NodeNotice]:
+    text = node.labels.get(_GKE_MAINTENANCE)
+    seconds = None if text is None else parse_count(text, _LATEST)
+    if seconds is not None:
+        yield NodeNotice(kind=_MAINTENANCE, sign=f"label {_GKE_MAINTENANCE}", deadline=float(seconds))
+
+
+_KINDS = frozenset(NoticeKind)
+_LATEST = 253_402_300_799
+"""The last second of the year 9999."""
+_READERS: tuple[Callable[[Node], Iterator[NodeNotice]], ...] = (_annotated, _tainted, _conditioned, _labelled)
