@@ -3,7 +3,13 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from autoscaler.objects.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.snapshot.cluster import Related
 
@@ -111,11 +117,18 @@ def a_claim(name: str = "gpu", *devices: str, **about: Any) -> ResourceClaim:
     return plain_decoder(ResourceClaim).one(claim_form(name, *devices, **about))
 
 
+def a_taint_rule(name: str = "rule", *, effect: str = "NoSchedule", **selector: Any) -> DeviceTaintRule:
+    """Return a rule that taints the devices of this selector; the key is `broken`."""
+    spec = {"deviceSelector": selector, "taint": {"key": "broken", "value": "yes", "effect": effect}}
+    return plain_decoder(DeviceTaintRule).one({"metadata": {"name": name}, "spec": spec})
+
+
 def with_devices(
     slices: Iterable[ResourceSlice] = (),
     claims: Iterable[ResourceClaim] = (),
     templates: Iterable[ResourceClaimTemplate] = (),
     classes: Iterable[DeviceClass] | None = None,
+    rules: Iterable[DeviceTaintRule] = (),
 ) -> Related:
     """Return what decisions look up: these alone. By default each of two drivers has a class of its name."""
     if classes is None:
@@ -125,6 +138,7 @@ def with_devices(
         resource_claims={one.key: one for one in claims},
         resource_claim_templates={one.key: one for one in templates},
         device_classes={one.key: one for one in classes},
+        device_taint_rules={one.key: one for one in rules},
     )
 
 

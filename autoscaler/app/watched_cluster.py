@@ -69,8 +69,8 @@ class WatchedCluster:
         self._config_maps = self._priorities(config)
         self._follow_capacity(config)
         if config.device_claims_count:
-            for kind in map(RELATED.__getitem__, OF_DEVICES):
-                self._follow(kind)
+            for name in OF_DEVICES:
+                self._follow(RELATED[name], rare=name == "DeviceTaintRule")
         if config.limits.capacity_quotas_enabled:
             self._follow(RELATED["CapacityQuota"])
         self._pod_groups: tuple[Store[GangPodGroup], ...] = ()

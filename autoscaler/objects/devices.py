@@ -5,7 +5,7 @@ describes a device under `basic`, and writes an exact request without `exactly`.
 `DeviceRequest.alternatives` read both.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,10 @@ from autoscaler.objects.podspec import NodeSelector
 
 DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
 """Versions of the API group that can be read, the newest first."""
+TAINT_VERSIONS = ("v1", "v1beta2", "v1alpha3")
+"""The same for DeviceTaintRules."""
+
+Quantities = dict[str, str | int | float]
 
 
 class Counter(Wire, frozen=True):
@@ -54,16 +58,50 @@ class DeviceAttribute(Wire, frozen=True):
     int_: int | None = msgspec.field(default=None, name="int")
     bool_: bool | None = msgspec.field(default=None, name="bool")
     version: str | None = None
+    strings: list[str] = []
+    ints: list[int] = []
+    bools: list[bool] = []
+    versions: list[str] = []
+
+
+class CapacityRange(Wire, frozen=True):
+    """The amounts of a capacity that may be had: from `min` to `max`, in steps."""
+
+    min: str | int | float | None = None
+    max: str | int | float | None = None
+    step: str | int | float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity."""
+        _check(one for one in (self.min, self.max, self.step) if one is not None)
+
+
+class RequestPolicy(Wire, frozen=True):
+    """How claims may share a capacity: which amounts they get, and how much where they name none."""
+
+    default: str | int | float | None = None
+    valid_values: list[str | int | float] = []
+    valid_range: CapacityRange | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity."""
+        _check((*self.valid_values, *(() if self.default is None else (self.default,))))
 
 
 class DeviceCapacity(Wire, frozen=True):
     """An amount that a device has."""
 
     value: str | int | float = 0
+    request_policy: RequestPolicy | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no quantity."""
-        quantity.whole(str(self.value))
+        _check((self.value,))
+
+
+def _check(amounts: Iterable[str | int | float]) -> None:
+    for one in amounts:
+        quantity.whole(str(one))
 
 
 class DeviceTaint(Wire, frozen=True):
@@ -86,6 +124,8 @@ class DeviceBody(Wire, frozen=True):
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
     allow_multiple_allocations: bool | None = None
+    """Whether several claims may share the device, and each of its capacities."""
+    binding_conditions: list[str] = []
 
 
 class Device(DeviceBody, frozen=True):
@@ -167,6 +207,16 @@ class DeviceSelector(Wire, frozen=True):
     cel: CelSelector | None = None
 
 
+class CapacityRequest(Wire, frozen=True):
+    """How much of its capacities each device must give."""
+
+    requests: Quantities = {}
+
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity."""
+        _check(self.requests.values())
+
+
 class RequestBody(Wire, frozen=True):
     """What is wanted: so many devices of a class, or all of them."""
 
@@ -176,6 +226,7 @@ class RequestBody(Wire, frozen=True):
     count: int = 1
     admin_access: bool | None = None
     tolerations: list[DeviceToleration] = []
+    capacity: CapacityRequest | None = None
 
 
 class SubRequest(RequestBody, frozen=True):
@@ -236,12 +287,38 @@ class DeviceClassSpec(Wire, frozen=True):
     """Which devices are of a class."""
 
     selectors: list[DeviceSelector] = []
+    extended_resource_name: str | None = None
+    """The extended resource that stands for a device of the class in requests of pods."""
 
 
 class DeviceClass(Resource, frozen=True):
     """A DeviceClass."""
 
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+class TaintedDevices(Wire, frozen=True):
+    """Which devices a rule taints: all of which every field that is set holds."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+    device_class_name: str | None = None
+    """Like `selectors`, of v1alpha3 up to Kubernetes 1.34."""
+    selectors: list[DeviceSelector] = []
+
+
+class TaintRuleSpec(Wire, frozen=True):
+    """A taint, and the devices that get it; without `device_selector` none do."""
+
+    device_selector: TaintedDevices | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Resource, frozen=True):
+    """A DeviceTaintRule."""
+
+    spec: TaintRuleSpec = TaintRuleSpec()
 
 
 class AllocatedDevice(Wire, frozen=True):
@@ -252,6 +329,14 @@ class AllocatedDevice(Wire, frozen=True):
     device: str = ""
     admin_access: bool | None = None
     """Access beside whoever the device is allocated to: nothing is taken."""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    """Set where the device is shared with other claims."""
+    consumed_capacity: Quantities = {}
+    """How much of its capacities a share takes."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no quantity."""
+        _check(self.consumed_capacity.values())
 
 
 class AllocatedDevices(Wire, frozen=True):

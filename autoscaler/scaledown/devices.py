@@ -5,13 +5,15 @@ cost nothing here.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from autoscaler.objects.devices import CounterSet, Device, ResourceClaim
+from autoscaler.scheduling.device_shares import DeviceId, Holding, held_by
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.devices import DevicePool, exposes_gpus, pools_by_node
+from cloudprovider.quantity import parse_quantity
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
@@ -37,34 +39,57 @@ def device_uses(view: ClusterView) -> Mapping[int, DeviceUse]:
     return {position: _use(own, allocated) for position, own in pools.items()}
 
 
-def _use(pools: tuple[DevicePool, ...], allocated: Mapping[tuple[str, str], Set[str]]) -> DeviceUse:
+def _use(pools: tuple[DevicePool, ...], allocated: Mapping[tuple[str, str], Mapping[str, float]]) -> DeviceUse:
     gpus = exposes_gpus(pools)
     for pool in pools:
         if not pool.complete:
             there, wanted = len(pool.slices), pool.slices[0].spec.pool.resource_slice_count
             return DeviceUse(0.0, pool.label, gpus, f"pool {pool.label} has {there} of its {wanted} ResourceSlices")
-    shares = [(pool_share(pool, allocated.get((pool.driver, pool.name), frozenset())), pool.label) for pool in pools]
+    shares = [(pool_share(pool, allocated.get((pool.driver, pool.name), {})), pool.label) for pool in pools]
     share, label = max(shares, key=lambda pair: pair[0])
     return DeviceUse(share, label, gpus)
 
 
-def _allocated(view: ClusterView, positions: Iterable[int]) -> Mapping[tuple[str, str], Set[str]]:
-    """Return the names of allocated devices by driver and pool.
+def _allocated(
+    view: ClusterView, pools: Mapping[int, Sequence[DevicePool]]
+) -> Mapping[tuple[str, str], Mapping[str, float]]:
+    """Return how much of each device is allocated, above 0 to 1, by driver and pool.
 
     Only claims of pods that are on these nodes or have no node yet count: not those of pods that the view leaves out.
     """
-    pods = [*(pod for position in positions for pod in view.pods[position]), *view.pending]
+    pods = [*(pod for position in pools for pod in view.pods[position]), *view.pending]
     uids = {pod.key: pod.uid for pod in pods}
     classes = {pod.cls for pod in pods}
     named = {f"{cls.namespace}/{ref.resource_claim_name}" for cls in classes for ref in cls.resource_claims}
-    allocated: dict[tuple[str, str], set[str]] = defaultdict(set)
+    shared: dict[DeviceId, Holding] = defaultdict(Holding)
+    allocated: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for key, claim in view.related.resource_claims.items():
         if claim.status.allocation is None or not (key in named or _is_used(claim, uids)):
             continue
         for result in claim.status.allocation.devices.results:
-            if not result.admin_access:
-                allocated[result.driver, result.pool].add(result.device)
+            if result.admin_access:
+                continue
+            if result.share_id is None:
+                allocated[result.driver, result.pool][result.device] = 1.0
+            else:
+                shared[result.driver, result.pool, result.device] += held_by(result)
+    devices = {
+        (pool.driver, pool.name, device.name): device
+        for own in pools.values()
+        for pool in own
+        for device in pool.devices()
+    }
+    for (driver, name, device), holding in shared.items():
+        if (known := devices.get((driver, name, device))) is not None:
+            allocated[driver, name].setdefault(device, _share(known, holding))
     return allocated
+
+
+def _share(device: Device, holding: Holding) -> float:
+    """Return how much of the scarcest capacity of a device its shares take; all of one that has no capacity."""
+    sizes = {name: parse_quantity(str(capacity.value)) for name, capacity in device.body.capacity.items()}
+    parts = [amount / sizes[name] for (_, name), amount in holding.shares if sizes.get(name)]
+    return float(min(max(parts, default=1), 1))
 
 
 def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:
@@ -78,16 +103,17 @@ def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:
     return False
 
 
-def pool_share(pool: DevicePool, allocated: Set[str]) -> float:
-    """Return how much of a complete pool is allocated, 0 to 1.
+def pool_share(pool: DevicePool, allocated: Mapping[str, float]) -> float:
+    """Return how much of a complete pool is allocated, 0 to 1; `allocated` has each device's own share by name.
 
-    Devices without shared counters are counted. Of hardware that devices cut up among them, each piece, which is a
-    counter set, counts as much as its scarcest counter is consumed. Where devices of both sorts are allocated, both
-    shares count by how many devices and pieces there are; where only one sort is, its share alone does.
+    Devices without shared counters are counted; one that claims share counts as much as its scarcest capacity.
+    Of hardware that devices cut up among them, each piece, which is a counter set, counts as much as its scarcest
+    counter is consumed. Where devices of both sorts are allocated, both shares count by how many devices and pieces
+    there are; where only one sort is, its share alone does.
     """
     devices = list(pool.devices())
     whole = [device for device in devices if not device.uses]
-    whole_taken = sum(1 for device in whole if device.name in allocated)
+    whole_taken = sum(allocated.get(device.name, 0) for device in whole)
     cut_taken = [device for device in devices if device.uses and device.name in allocated]
     whole_share = whole_taken / len(whole) if whole else 0.0
     if not cut_taken:

@@ -16,7 +16,7 @@ from autoscaler.objects.capacity import (
     Scalable,
     StoredTemplate,
 )
-from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from autoscaler.objects.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -108,6 +108,7 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     workloads: list[GangWorkload] = []
     resource_claim_templates: list[ResourceClaimTemplate] = []
     device_classes: list[DeviceClass] = []
+    device_taint_rules: list[DeviceTaintRule] = []
     priority_classes: list[PriorityClass] = []
     provisioning_requests: list[ProvisioningRequest] = []
     capacity_buffers: list[CapacityBuffer] = []

@@ -1,6 +1,6 @@
 """The kinds of objects that decisions read, and where each is in a file, on an API server and in a view."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from autoscaler.objects.capacity import (
@@ -13,7 +13,9 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.devices import (
     DEVICE_VERSIONS,
+    TAINT_VERSIONS,
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimTemplate,
     ResourceSlice,
@@ -62,9 +64,11 @@ _REQUESTS = ("enable-provisioning-requests",)
 _BUFFERS = ("capacity-buffer-controller-enabled", "capacity-buffer-pod-injection-enabled")
 
 
-def _of_devices(field: str, kind: type[Resource], *, in_namespace: bool) -> ObjectKind:
+def _of_devices(
+    field: str, kind: type[Resource], versions: Iterable[str] = DEVICE_VERSIONS, *, in_namespace: bool
+) -> ObjectKind:
     plural = field.replace("_", "")
-    newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
+    newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in versions)
     features = ("enable-dynamic-resource-allocation",)
     return ObjectKind(field, kind, newest, "", in_namespace, features, optional=True, older_paths=tuple(older))
 
@@ -110,6 +114,7 @@ KINDS: Mapping[str, ObjectKind] = {
     "Workload": _of_gangs("workloads", GangWorkload),
     "ResourceClaimTemplate": _of_devices("resource_claim_templates", ResourceClaimTemplate, in_namespace=True),
     "DeviceClass": _of_devices("device_classes", DeviceClass, in_namespace=False),
+    "DeviceTaintRule": _of_devices("device_taint_rules", DeviceTaintRule, TAINT_VERSIONS, in_namespace=False),
     "PriorityClass": ObjectKind(
         "priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses", in_namespace=False
     ),
@@ -132,7 +137,7 @@ KINDS: Mapping[str, ObjectKind] = {
     ),
     "ResourceQuota": ObjectKind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", features=_BUFFERS),
 }
-OF_DEVICES = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass")
+OF_DEVICES = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "DeviceTaintRule")
 """The kinds that decisions read only where claims for devices count."""
 RELATED: Mapping[str, ObjectKind] = {name: kind for name, kind in KINDS.items() if name not in ("Node", "Pod")}
 """The kinds whose objects decisions look up."""

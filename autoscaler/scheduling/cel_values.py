@@ -15,6 +15,7 @@ MOST_STEPS = 100_000
 _LONGEST = 10_000
 """Characters of a text, and entries of a list."""
 _LONGEST_VERSION = 256
+_MOST_INCLUDED = 48
 _SEMVER = re.compile(
     r"(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})\.(0|[1-9]\d{0,17})(?:-([0-9A-Za-z.-]+))?(?:\+[0-9A-Za-z.-]+)?", re.ASCII
 )
@@ -233,6 +234,14 @@ def _spelt(value: Value) -> str:
     return text(value) if isinstance(value, str) else str(number(value))
 
 
+def _includes(value: Value, what: Value) -> bool:
+    """Whether a value is the other, or a list has it."""
+    if isinstance(value, list) and len(value) > _MOST_INCLUDED:
+        raise CelError(f"includes() looks at no more than {_MOST_INCLUDED} values")
+    values = value if isinstance(value, list) else [value]
+    return any(equal(one, what, Budget()) for one in values)
+
+
 def _found(value: Value) -> Value:
     if isinstance(value, Maybe) and value.found:
         return value.found[0]
@@ -259,6 +268,7 @@ METHODS: Mapping[tuple[str, int], Callable[..., Value]] = {
     ("startsWith", 1): lambda value, start: text(value).startswith(text(start)),
     ("endsWith", 1): lambda value, end: text(value).endswith(text(end)),
     ("contains", 1): lambda value, part: text(part) in text(value),
+    ("includes", 1): _includes,
     ("lowerAscii", 0): lambda value: text(value).lower(),
     ("upperAscii", 0): lambda value: text(value).upper(),
     ("trim", 0): lambda value: text(value).strip(),

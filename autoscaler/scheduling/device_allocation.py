@@ -5,13 +5,16 @@ order of claims, requests and devices. It tries no two devices between which not
 `MOST_STEPS`.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 
 import msgspec
 
 from autoscaler.objects.devices import DeviceClaimSpec, DeviceClass, DeviceConstraint, DeviceSelector, DeviceToleration
-from autoscaler.scheduling.device_stock import Consumption, CounterId, DeviceId, OfferedDevice, Stock
+from autoscaler.scheduling.device_shares import SHARES, Amounts, DeviceId, Holding, share_of, together
+from autoscaler.scheduling.device_stock import Consumption, CounterId, OfferedDevice, Stock
+from cloudprovider.quantity import parse_quantity
 
 MOST_STEPS = 20_000
 _MOST_DEVICES = 32
@@ -33,6 +36,16 @@ class DeviceChoice(msgspec.Struct, frozen=True):
     admin: bool
     """Whether the devices are used beside others, and not taken."""
     tolerations: Sequence[DeviceToleration]
+    capacity: Amounts = {}
+    """How much each device must give, by the names that drivers write."""
+
+    def share(self, offer: OfferedDevice) -> Amounts | None:
+        """Return how much the request takes of each capacity of a device; None where it may not."""
+        if not self.capacity.keys() <= offer.capacities.keys():
+            return None
+        granted = {name: held.granted(self.capacity.get(name)) for name, held in offer.capacities.items()}
+        known = {name: amount for name, amount in granted.items() if amount is not None}
+        return known if len(known) == len(granted) else None
 
     def tolerates(self, offer: OfferedDevice) -> bool:
         """Whether the taints of the device do not matter."""
@@ -51,7 +64,7 @@ class Wanted(msgspec.Struct, frozen=True):
 class Chosen(msgspec.Struct, frozen=True):
     """Devices that one claim takes; those for administrative access are left out."""
 
-    taken: frozenset[DeviceId]
+    taken: Holding
     seen: frozenset[DeviceId]
     """All of them, with those for administrative access."""
 
@@ -83,6 +96,7 @@ def wanted_of(claim: str, spec: DeviceClaimSpec, classes: Mapping[str, DeviceCla
                     count=0 if body.allocation_mode == "All" else max(1, body.count),
                     admin=bool(body.admin_access),
                     tolerations=body.tolerations,
+                    capacity={} if body.capacity is None else _amounts(body.capacity.requests),
                 )
             )
         requests.append(choices)
@@ -92,8 +106,12 @@ def wanted_of(claim: str, spec: DeviceClaimSpec, classes: Mapping[str, DeviceCla
     return Wanted(claim, requests, spec.devices.constraints)
 
 
-def allocate(stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> Sequence[Chosen] | NoAllocation:
-    """Return the devices of each claim, or why there are none; `taken` are devices of other claims."""
+def _amounts(quantities: Mapping[str, str | int | float]) -> Amounts:
+    return {name: parse_quantity(str(amount)) for name, amount in quantities.items()}
+
+
+def allocate(stock: Stock, taken: Holding, claims: Sequence[Wanted]) -> Sequence[Chosen] | NoAllocation:
+    """Return the devices of each claim, or why there are none; `taken` is what other claims have."""
     if sum(map(_depth, claims)) > _DEEPEST:
         return NoAllocation("its claims ask for too many devices to be tried")
     search = _Allocator(stock, taken, claims)
@@ -118,15 +136,21 @@ class _Stopped(Exception):
 class _Allocator:
     """One search; devices are known by their number in the stock."""
 
-    def __init__(self, stock: Stock, taken: Set[DeviceId], claims: Sequence[Wanted]) -> None:
+    def __init__(self, stock: Stock, taken: Holding, claims: Sequence[Wanted]) -> None:
         self._stock = stock
         self._claims = claims
-        self._taken = frozenset(stock.ids[one] for one in taken if one in stock.ids)
+        self._taken = frozenset(stock.ids[one] for one in taken.devices if one in stock.ids)
+        self._shares = defaultdict[tuple[int, str], Fraction](Fraction)
+        """How much is taken of each capacity of devices that claims share, and how many shares there are."""
+        for (device, name), amount in taken.shares:
+            if device in stock.ids:
+                self._shares[stock.ids[device], name] = amount
+        self._wants: dict[tuple[int, int], Amounts | None] = {}
         self._picked: list[list[tuple[int, DeviceChoice]]] = [[] for _ in claims]
         self._used: Counter[CounterId] = Counter()
         """What is consumed of each counter."""
         if stock.consumes:
-            for one in taken:
+            for one in taken.used:
                 self._consume(stock.consumes.get(one, ()), 1)
         self._candidates = {id(choice): self._matching(choice) for choice in self._choices()}
         self._likeness = self._likenesses()
@@ -138,7 +162,33 @@ class _Allocator:
     def _matching(self, choice: DeviceChoice) -> Sequence[tuple[int, str]]:
         """Return the devices that match, and those of which that cannot be told, with the reason."""
         verdicts = enumerate(self._stock.verdicts(choice.selectors))
-        return [(number, "" if verdict is True else str(verdict)) for number, verdict in verdicts if verdict]
+        matching = [(number, "" if verdict is True else str(verdict)) for number, verdict in verdicts if verdict]
+        if choice.count:
+            return matching
+        return [(number, wrong) for number, wrong in matching if wrong or self._gives(number, choice)]
+
+    def _share(self, number: int, choice: DeviceChoice) -> Amounts | None:
+        """Return what the choice takes of the capacities of a device; None: it cannot have the device."""
+        offer = self._stock.offers[number]
+        if not choice.capacity and not offer.shared:
+            return {}
+        key = number, id(choice)
+        if key not in self._wants:
+            self._wants[key] = choice.share(offer)
+        return self._wants[key]
+
+    def _gives(self, number: int, choice: DeviceChoice) -> bool:
+        """Whether a device has what the choice takes of its capacities."""
+        share, capacities = self._share(number, choice), self._stock.offers[number].capacities
+        return share is not None and all(
+            self._shares[number, name] + amount <= capacities[name].value for name, amount in share.items()
+        )
+
+    def _state(self, number: int) -> tuple[object, ...]:
+        """Return what tells a device from others now."""
+        offer = self._stock.offers[number]
+        shares = (self._shares[number, name] for name in (SHARES, *offer.capacities)) if offer.shared else ()
+        return self._likeness[number], *shares
 
     def _likenesses(self) -> Sequence[int]:
         """Return a number for each device; nothing tells apart those that have the same one."""
@@ -152,7 +202,8 @@ class _Allocator:
         likeness = []
         for number, offer in enumerate(self._stock.offers):
             attributes = tuple(offer.attributes.get(name) for name in names)
-            key = (tuple(matched[number]), attributes, tuple(offer.consumes), number in self._taken)
+            sizes = (offer.shared, *offer.capacities.items())
+            key = (tuple(matched[number]), attributes, tuple(offer.consumes), number in self._taken, sizes)
             likeness.append(codes.setdefault(key, len(codes)))
         return likeness
 
@@ -165,14 +216,20 @@ class _Allocator:
 
     def chosen(self) -> Sequence[Chosen]:
         """Return what was found."""
-        ids = [offer.id for offer in self._stock.offers]
+        offers = self._stock.offers
         return [
             Chosen(
-                frozenset(ids[number] for number, choice in picked if not choice.admin),
-                frozenset(ids[number] for number, _ in picked),
+                together(self._held(number, choice) for number, choice in picked if not choice.admin),
+                frozenset(offers[number].id for number, _ in picked),
             )
             for picked in self._picked
         ]
+
+    def _held(self, number: int, choice: DeviceChoice) -> Holding:
+        offer = self._stock.offers[number]
+        if offer.shared:
+            return share_of(offer.id, self._share(number, choice) or {})
+        return Holding(frozenset((offer.id,)))
 
     def _request(self, claim: int, request: int) -> bool:
         """Allocate this request and all after it."""
@@ -209,10 +266,13 @@ class _Allocator:
         left = choice.count - got
         if len(self._picked[claim]) + left > _MOST_DEVICES:
             return False
-        failed = set[int]()
+        failed = set[tuple[object, ...]]()
         for at in range(start, len(candidates)):
             number, wrong = candidates[at]
-            if not choice.admin and (self._likeness[number] in failed or not self._is_free(number)):
+            if not choice.admin and not self._is_free(number):
+                continue
+            state = self._state(number)
+            if state in failed and not choice.admin:
                 continue
             if wrong:
                 raise _Stopped(wrong)
@@ -223,28 +283,34 @@ class _Allocator:
             if self._exactly(claim, request, choice, got + 1, at + 1):
                 return True
             self._drop(claim)
-            failed.add(self._likeness[number])
+            failed.add(state)
         return False
 
     def _is_free(self, number: int) -> bool:
-        return number not in self._taken and all(number != one for picked in self._picked for one, _ in picked)
+        if number in self._taken:
+            return False
+        return self._stock.offers[number].shared or not self._is_picked(number)
+
+    def _is_picked(self, number: int) -> bool:
+        return any(number == one for picked in self._picked for one, _ in picked)
 
     def _pick(self, claim: int, number: int, choice: DeviceChoice) -> bool:
         """Take a device if that is allowed; raises `_Stopped` after too many steps."""
         self._steps += 1
         if self._steps > MOST_STEPS:
             raise _Stopped(f"no allocation was found in {MOST_STEPS} steps")
-        picked = self._picked[claim]
-        if choice.admin and any(number == one for one, _ in picked):
-            return False
+        picked, offer = self._picked[claim], self._stock.offers[number]
         if not choice.admin and not self._is_free(number):
             return False
-        offer = self._stock.offers[number]
-        if not choice.tolerates(offer) or not self._has_counters(offer):
+        if choice.admin and not offer.shared and any(number == one for one, _ in picked):
+            return False
+        if not choice.tolerates(offer) or not self._gives(number, choice):
+            return False
+        if not self._shares[number, SHARES] and not self._has_counters(offer):
             return False
         picked.append((number, choice))
         if all(self._is_kept(one, picked) for one in self._claims[claim].constraints):
-            self._consume(offer.consumes, 1)
+            self._use(number, choice, 1)
             return True
         picked.pop()
         if choice.count == 0:
@@ -252,8 +318,20 @@ class _Allocator:
         return False
 
     def _drop(self, claim: int) -> None:
-        number, _ = self._picked[claim].pop()
-        self._consume(self._stock.offers[number].consumes, -1)
+        self._use(*self._picked[claim].pop(), -1)
+
+    def _use(self, number: int, choice: DeviceChoice, sign: int) -> None:
+        """Count what a device that is picked takes; with `sign` -1 one that is dropped."""
+        offer = self._stock.offers[number]
+        if not offer.shared:
+            self._consume(offer.consumes, sign)
+            return
+        others = self._shares[number, SHARES] + min(sign, 0)
+        if not others:
+            self._consume(offer.consumes, sign)
+        self._shares[number, SHARES] += sign
+        for name, amount in (self._share(number, choice) or {}).items():
+            self._shares[number, name] += sign * amount
 
     def _consume(self, consumption: Consumption, sign: int) -> None:
         for counter, amount in consumption:
@@ -277,9 +355,14 @@ class _Allocator:
             or choice.name in constraint.requests
             or choice.name.partition("/")[0] in constraint.requests
         ]
-        if None in values:
+        known = [one for one in values if one is not None]
+        if len(known) < len(values):
             return False
-        return len(set(values)) <= 1 if constraint.match_attribute is not None else len(set(values)) == len(values)
+        if constraint.match_attribute is not None:
+            same_kind = len({kind for kind, _ in known}) <= 1
+            return not known or (same_kind and bool(frozenset.intersection(*(them for _, them in known))))
+        entries = [(kind, one) for kind, them in known for one in them]
+        return len(set(entries)) == len(entries)
 
     def lack(self) -> NoAllocation:
         """Return what the first request lacks that cannot be met even alone."""
@@ -289,25 +372,32 @@ class _Allocator:
                     return NoAllocation(f"claim {claim.claim}: " + "; ".join(map(self._words, request)))
         return NoAllocation("the requests of its claims cannot be met together")
 
-    def _counts(self, choice: DeviceChoice) -> tuple[int, int, int]:
-        """Return how many devices match, how many of these are free, and how many of these have no taint against it."""
+    def _counts(self, choice: DeviceChoice) -> tuple[int, int, int, int]:
+        """Return how many devices match, are free, have the capacity, and have counters and no taint against it."""
         matching = [number for number, _ in self._candidates[id(choice)]]
         free = [number for number in matching if choice.admin or number not in self._taken]
-        usable = [number for number in free if choice.tolerates(self._stock.offers[number])]
-        usable = [number for number in usable if self._has_counters(self._stock.offers[number])]
-        return len(matching), len(free), len(usable)
+        giving = [number for number in free if self._gives(number, choice)]
+        offers = self._stock.offers
+        usable = [
+            number
+            for number in giving
+            if choice.tolerates(offers[number]) and (self._shares[number, SHARES] or self._has_counters(offers[number]))
+        ]
+        return len(matching), len(free), len(giving), len(usable)
 
     def _short(self, choice: DeviceChoice) -> bool:
-        matching, _, usable = self._counts(choice)
+        matching, *_, usable = self._counts(choice)
         return usable < (choice.count or max(1, matching))
 
     def _words(self, choice: DeviceChoice) -> str:
-        matching, free, usable = self._counts(choice)
+        matching, free, giving, usable = self._counts(choice)
         wanted = f"{choice.count} of" if choice.count else "all of"
         have = f"{matching} of {len(self._stock.offers)} devices match"
         if free < matching:
             have += f", {free} of them are free"
-        if usable < free:
+        if giving < free:
+            have += f", {giving} of them have the capacity left"
+        if usable < giving:
             have += f", {usable} of them untainted and with counters left"
         faults = f" ({self._stock.faults[0]})" if self._stock.faults else ""
         return f"request {choice.name} wants {wanted} class {choice.device_class}, {have}{faults}"

@@ -1,6 +1,6 @@
 """Follows a trial: which devices are taken on each of its nodes, and where claims that pods share are allocated."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -11,28 +11,28 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector
 from autoscaler.scheduling.device_allocation import Chosen, NoAllocation, Wanted, allocate
 from autoscaler.scheduling.device_claims import ClassClaims, claims_of, owner_of
-from autoscaler.scheduling.device_stock import DeviceId, Stock, reached
+from autoscaler.scheduling.device_shares import NOTHING, DeviceId, Holding, held_by, together
+from autoscaler.scheduling.device_stock import Stock, reached, taint_rules
 from autoscaler.snapshot.devices import DevicePool, pools_by_node, shared_pools
 from autoscaler.snapshot.overlay import Positions, Trial
 
-NOTHING: frozenset[DeviceId] = frozenset()
 Verdict = Sequence[Chosen] | NoAllocation
 
 
 class SharedClaim(msgspec.Struct):
     """A claim that pods name, as the trial has it."""
 
-    devices: frozenset[DeviceId] | None = None
+    devices: Holding | None = None
     """What it has got; None: it is not allocated."""
-    seen: frozenset[DeviceId] = NOTHING
-    """The same, with devices for administrative access."""
+    seen: frozenset[DeviceId] = frozenset()
+    """All of its devices, those for administrative access too."""
     position: int | None = None
     """The node whose own devices it has got in the trial."""
     selector: NodeSelector | None = None
     """The nodes that may use what it has got in the view."""
     in_view: bool = False
     """Whether it has what it has got in the view."""
-    before: frozenset[DeviceId] | None = None
+    before: Holding | None = None
     """What it has got in the view; None: nothing."""
     users: int = 0
     homes: frozenset[int] = frozenset()
@@ -44,7 +44,7 @@ class SharedClaim(msgspec.Struct):
 class HeldDevices(msgspec.Struct, frozen=True):
     """What one pod has got for claims of its own."""
 
-    devices: frozenset[DeviceId]
+    devices: Holding
     in_view: bool = False
 
 
@@ -58,15 +58,16 @@ class DeviceLedger:
         self._local = pools_by_node(slices)
         self._shared_pools = shared_pools(slices)
         self._shared_names = {(pool.driver, pool.name) for pool in self._shared_pools}
+        self._rules = taint_rules(self._related.device_taint_rules.values(), self._related.device_classes)
         self._stocks: dict[int, Stock] = {}
         self._template_stocks: dict[int, Stock] = {}
         self._alike: dict[tuple[int, tuple[tuple[int, ...], ...]], Stock] = {}
         self._claims: dict[PodClass, ClassClaims] = {}
-        self._taken: dict[int, frozenset[DeviceId]] = {}
+        self._taken: dict[int, Holding] = {}
         self._shared_taken = NOTHING
         self.held: dict[tuple[PodClass, int], list[HeldDevices]] = {}
         """What pods have got for claims of their own, by class and node."""
-        self._spare: dict[tuple[PodClass, int], list[frozenset[DeviceId]]] = {}
+        self._spare: dict[tuple[PodClass, int], list[Holding]] = {}
         """What pods of the view had got on nodes that they have left in the trial."""
         self.shared_claims: dict[str, SharedClaim] = {}
         self.has_shared_pools = bool(self._shared_pools)
@@ -91,7 +92,7 @@ class DeviceLedger:
             if node in view.positions
             for pool in pools
         }
-        own: dict[str, list[frozenset[DeviceId]]] = {}
+        own: dict[str, list[Holding]] = {}
         waiting = {pod.key for pod in view.pending if pod.cls.resource_claims}
         for key, claim in self._related.resource_claims.items():
             allocation, owner = claim.status.allocation, owner_of(claim)
@@ -100,21 +101,20 @@ class DeviceLedger:
             if allocation is None or owner in waiting:
                 continue
             results = allocation.devices.results
-            devices = frozenset((one.driver, one.pool, one.device) for one in results if not one.admin_access)
-            for device in devices:
-                self._take(frozenset((device,)), homes.get(device[:2], -1))
+            parts = [held_by(one) for one in results if not one.admin_access]
+            for part in parts:
+                self._take(part, homes.get(next(iter(part.used))[:2], -1))
+            devices = together(parts)
             if owner:
                 own.setdefault(owner, []).append(devices)
             else:
                 shared = self.shared_claims[key]
                 shared.devices = shared.before = devices
                 shared.selector, shared.in_view = allocation.node_selector, True
-                shared.seen = devices
+                shared.seen = devices.used
         placed: dict[str, list[int]] = {}
         for cls, position, key in self._placed():
-            self.held.setdefault((cls, position), []).append(
-                HeldDevices(frozenset().union(*own.get(key, ())), in_view=True)
-            )
+            self.held.setdefault((cls, position), []).append(HeldDevices(together(own.get(key, ())), in_view=True))
             for name in self.claims(cls).named:
                 placed.setdefault(name, []).append(position)
         for name, shared in self.shared_claims.items():
@@ -148,7 +148,7 @@ class DeviceLedger:
             known = self._template_stocks.get(kind)
             if known is None:
                 pools = self._trial.templates[kind].pools
-                known = self._template_stocks[kind] = self._made(pools, self._trial.node(position))
+                known = self._template_stocks[kind] = self._made(pools, self._trial.node(position), fresh=True)
             return known
         known = self._stocks.get(position)
         if known is None:
@@ -156,24 +156,27 @@ class DeviceLedger:
             known = self._stocks[position] = self._made(self._local.get(node.name, ()), node)
         return known
 
-    def _made(self, pools: tuple[DevicePool, ...], node: Node) -> Stock:
+    def _made(self, pools: tuple[DevicePool, ...], node: Node, *, fresh: bool = False) -> Stock:
         shared = [(pool, devices) for pool in self._shared_pools if (devices := reached(pool, node))]
         if pools:
-            return Stock(pools, shared)
+            return Stock(pools, shared, self._rules, fresh=fresh)
         key = (0, tuple(tuple(map(id, devices)) for _, devices in shared))
         known = self._alike.get(key)
         if known is None:
-            known = self._alike[key] = Stock((), shared)
+            known = self._alike[key] = Stock((), shared, self._rules)
         return known
 
-    def taken(self, position: int) -> frozenset[DeviceId]:
-        """Return the devices of the node's own pools that are taken."""
+    def taken(self, position: int) -> Holding:
+        """Return what is taken of the node's own pools."""
         return self._taken.get(position, NOTHING)
 
-    def everything_taken(self, position: int) -> Set[DeviceId]:
-        """Return the devices that the node reaches and that are taken."""
+    def everything_taken(self, position: int) -> Holding:
+        """Return what is taken of the devices that the node reaches."""
         own = self.taken(position)
-        return own | self._shared_taken if self._shared_taken else own
+        return own + self._shared_taken if self._shared_taken else own
+
+    def _is_free(self, holding: Holding, position: int) -> bool:
+        return self.stock(position).admits(self.everything_taken(position), holding)
 
     def may_use(self, claim: SharedClaim, position: int) -> bool:
         """Whether a node may use what a claim has got."""
@@ -228,7 +231,7 @@ class DeviceLedger:
                 self._allocate(self.shared_claims[key], got, position)
             if holding is None:
                 own = chosen[len(lacking) :]
-                holding = HeldDevices(frozenset().union(*(got.taken for got in own)))
+                holding = HeldDevices(together(got.taken for got in own))
         self._take(holding.devices, position)
         self.held.setdefault((cls, position), []).append(holding)
         for key in self.claims(cls).named:
@@ -238,7 +241,7 @@ class DeviceLedger:
     def _as_before(self, cls: PodClass, position: int) -> HeldDevices | None:
         """Return what a pod of the class had in the view on this node, if it is still free; None: nothing."""
         spare = self._spare.get((cls, position))
-        if not spare or spare[-1] & self.everything_taken(position):
+        if not spare or not self._is_free(spare[-1], position):
             return None
         return HeldDevices(spare.pop(), in_view=True)
 
@@ -249,7 +252,7 @@ class DeviceLedger:
             if claim.devices is not None or claim.before is None:
                 continue
             suits = position in claim.homes or self._may_use_as_in_view(claim, position)
-            if suits and not claim.before & self.everything_taken(position):
+            if suits and self._is_free(claim.before, position):
                 claim.devices, claim.in_view = claim.before, True
                 self._take(claim.before, position)
 
@@ -274,20 +277,20 @@ class DeviceLedger:
                 self._release(claim.devices, position)
                 claim.devices, claim.position = None, None
 
-    def _take(self, devices: frozenset[DeviceId], position: int) -> None:
-        self._change(devices, position, taking=True)
+    def _take(self, holding: Holding, position: int) -> None:
+        self._change(holding, position, taking=True)
 
-    def _release(self, devices: frozenset[DeviceId], position: int) -> None:
-        self._change(devices, position, taking=False)
+    def _release(self, holding: Holding, position: int) -> None:
+        self._change(holding, position, taking=False)
 
-    def _change(self, devices: frozenset[DeviceId], position: int, *, taking: bool) -> None:
-        if not devices:
+    def _change(self, holding: Holding, position: int, *, taking: bool) -> None:
+        if not holding:
             return
-        shared = frozenset(device for device in devices if device[:2] in self._shared_names)
+        shared = holding.of(self._shared_names) if self._shared_names else NOTHING
         if shared:
             self.version += 1
-            self._shared_taken = self._shared_taken | shared if taking else self._shared_taken - shared
-        if own := devices - shared:
+            self._shared_taken = self._shared_taken + shared if taking else self._shared_taken - shared
+        if own := holding - shared:
             self.changed.append(position)
             there = self.taken(position)
-            self._taken[position] = there | own if taking else there - own
+            self._taken[position] = there + own if taking else there - own

@@ -14,7 +14,8 @@ from autoscaler.scheduling.bounds import UNBOUNDED, Bound
 from autoscaler.scheduling.device_allocation import NoAllocation, allocate
 from autoscaler.scheduling.device_claims import refusal
 from autoscaler.scheduling.device_ledger import DeviceLedger
-from autoscaler.scheduling.device_stock import DeviceId
+from autoscaler.scheduling.device_shares import Holding, together
+from autoscaler.scheduling.device_stock import Stock
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Trial
 
@@ -34,8 +35,8 @@ class DeviceGuard:
         self._mask: Mask | None = None
         self._read = 0
         """Entries of `ledger.changed` that the mask has taken in."""
-        self._found: dict[tuple[int, frozenset[DeviceId]], NoAllocation | None] = {}
-        self._room: dict[tuple[int, frozenset[DeviceId]], int] = {}
+        self._found: dict[tuple[int, Holding], NoAllocation | None] = {}
+        self._room: dict[tuple[int, Holding], int] = {}
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
@@ -127,12 +128,19 @@ class DeviceGuard:
         stock, taken = self._ledger.stock(position), self._ledger.taken(position)
         key = (id(stock), taken)
         if key not in self._room:
-            count = 0
-            while not isinstance(found := allocate(stock, taken, self._claims.owned), NoAllocation):
-                more = taken.union(*(got.taken for got in found))
-                if more == taken:
-                    count = UNBOUNDED
-                    break
-                taken, count = more, count + 1
-            self._room[key] = count
+            self._room[key] = self._counted(stock, taken)
         return self._room[key]
+
+    def _counted(self, stock: Stock, taken: Holding) -> int:
+        wanted, count = self._claims.owned, 0
+        any_number = all(choice.count for claim in wanted for request in claim.requests for choice in request)
+        while not isinstance(found := allocate(stock, taken, wanted), NoAllocation):
+            gained, times = together(got.taken for got in found), 1
+            if not gained.weighs:
+                return UNBOUNDED
+            if not gained.devices and any_number:
+                # Whoever comes next takes the same as long as it is there: it is the first that there is.
+                times = stock.times(taken, gained) or 1
+            taken = taken + gained.repeated(times)
+            count += times
+        return count

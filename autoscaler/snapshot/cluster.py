@@ -19,7 +19,7 @@ from autoscaler.objects.capacity import (
     Scalable,
     StoredTemplate,
 )
-from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from autoscaler.objects.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
@@ -71,6 +71,7 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     workloads: Mapping[str, GangWorkload] = {}
     resource_claim_templates: Mapping[str, ResourceClaimTemplate] = {}
     device_classes: Mapping[str, DeviceClass] = {}
+    device_taint_rules: Mapping[str, DeviceTaintRule] = {}
     config_maps: Mapping[str, ConfigMap] = {}
     """Only the ConfigMaps that decisions read, such as the priority expander's."""
     provisioning_requests: Mapping[str, ProvisioningRequest] = {}

@@ -1,10 +1,12 @@
 """Pools of devices: those of one node, and those that several nodes reach."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 
 import msgspec
 
 from autoscaler.objects.devices import Device, PoolRef, ResourceSlice
+from cloudprovider.quoted import quoted
 
 GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"))
 """Drivers whose devices are the GPUs that a GPU label promises."""
@@ -21,6 +23,25 @@ class DevicePool(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         """Whether all slices are known; otherwise the driver has not published all of them yet."""
         return len(self.slices) == self.slices[0].spec.pool.resource_slice_count
+
+    @property
+    def fault(self) -> str | None:
+        """Why nothing is allocated from it now; None: it is in order. Source: the scheduler's `buildPool`."""
+        if not self.complete:
+            return f"has {len(self.slices)} of its {self.slices[0].spec.pool.resource_slice_count} ResourceSlices"
+        names = [device.name for device in self.devices()]
+        if len(set(names)) < len(names):
+            return "names a device twice"
+        sets = [one for part in self.slices for one in part.spec.shared_counters]
+        counters = {one.name: one.counters for one in sets}
+        if len(counters) < len(sets):
+            return "names a counter set twice"
+        for use in (use for device in self.devices() for use in device.uses):
+            if use.counter_set not in counters:
+                return f"lacks counter set {quoted(use.counter_set)} that a device takes"
+            if not use.counters.keys() <= counters[use.counter_set].keys():
+                return f"lacks counters of set {quoted(use.counter_set)} that a device takes"
+        return None
 
     @property
     def label(self) -> str:
@@ -55,7 +76,8 @@ def _pools(slices: Iterable[ResourceSlice]) -> list[DevicePool]:
             same.clear()
         if not same or same[0].spec.pool.generation == spec.pool.generation:
             same.append(resource_slice)
-    return [DevicePool(driver, name, tuple(same)) for (_, driver, name), same in pools.items()]
+    by_name = attrgetter("name")
+    return [DevicePool(driver, name, tuple(sorted(same, key=by_name))) for (_, driver, name), same in pools.items()]
 
 
 def described_pools(slices: Iterable[ResourceSlice], node: str) -> tuple[DevicePool, ...]:

@@ -35,7 +35,7 @@ NEVER_ASKED_FOR: Mapping[Permission, str] = {
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("storageclasses", "volumeattachments")},
     **{
         ("resource.k8s.io", kind, "get"): READ_BY_LIST
-        for kind in ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
+        for kind in ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices")
     },
     **{
         (group, "podgroups", "get"): READ_BY_LIST

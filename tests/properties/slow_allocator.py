@@ -4,13 +4,22 @@ It tries every device for every place in order, forwards and backwards, and chec
 anew each time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from autoscaler.objects.devices import Device, DeviceAttribute, DeviceClaimSpec, DeviceRequest, RequestBody
+from autoscaler.objects.devices import (
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClaimSpec,
+    DeviceRequest,
+    RequestBody,
+)
 from autoscaler.snapshot.devices import DevicePool
 
 Id = tuple[str, str, str]
+Takes = Counter[tuple[Id, int]]
 Requests = Sequence[tuple[int, DeviceRequest]]
 
 
@@ -28,35 +37,39 @@ class Got(NamedTuple):
 
 
 class SlowNode:
-    """A node's pools, and the devices that are taken. Every class has the devices of the driver of its name."""
+    """A node's pools, the devices that are taken, and the shares of others with how much memory each has.
 
-    def __init__(self, pools: Sequence[DevicePool], taken: set[Id]) -> None:
+    Every class has the devices of the driver of its name. Amounts are whole numbers.
+    """
+
+    def __init__(self, pools: Sequence[DevicePool], taken: set[Id], shares: Sequence[tuple[Id, int]] = ()) -> None:
         self.pools = pools
         self.taken = taken
+        self.shares = shares
         self.devices: dict[Id, Device] = {
             (pool.driver, pool.name, device.name): device
             for pool in pools
-            if pool.complete
+            if pool.fault is None
             for device in pool.devices()
         }
 
-    def allocate(self, claims: Sequence[DeviceClaimSpec]) -> list[set[Id]] | None:
-        """Return the devices that each claim takes, or None."""
+    def allocate(self, claims: Sequence[DeviceClaimSpec]) -> list[Takes] | None:
+        """Return the devices that each claim takes, or None; each with its memory, 0 for whole ones."""
         requests = [(claim, request) for claim, spec in enumerate(claims) for request in spec.devices.requests]
         bodies = [body for _, request in requests for _, body in request.alternatives]
-        if any(body.allocation_mode == "All" for body in bodies) and not all(pool.complete for pool in self.pools):
+        if any(body.allocation_mode == "All" for body in bodies) and not all(pool.fault is None for pool in self.pools):
             return None
         try:
             return self._first(requests, claims)
         except ForbiddenError:
             return None
 
-    def _first(self, requests: Requests, claims: Sequence[DeviceClaimSpec]) -> list[set[Id]] | None:
+    def _first(self, requests: Requests, claims: Sequence[DeviceClaimSpec]) -> list[Takes] | None:
         for got in self._allocations([], requests, claims):
-            taken: list[set[Id]] = [set() for _ in claims]
+            taken: list[Takes] = [Counter() for _ in claims]
             for one in got:
                 if not one.body.admin_access:
-                    taken[one.claim].add(one.device)
+                    taken[one.claim][one.device, self._memory(one) if self._is_shared(one.device) else 0] += 1
             return taken
         return None
 
@@ -79,8 +92,9 @@ class SlowNode:
         """Yield the sets of devices that would be enough, whoever has them."""
         mine = [one for one in self.devices if one[0] == body.device_class_name]
         if body.allocation_mode == "All":
-            if mine:
-                yield mine
+            able = [one for one in mine if self._has_memory([Got(0, "", body, one)])]
+            if able:
+                yield able
             return
         yield from self._chosen(mine, body.count)
 
@@ -97,6 +111,7 @@ class SlowNode:
             self._are_free(got)
             and all(self._is_tolerated(one) for one in got)
             and self._have_counters(got)
+            and self._has_memory(got)
             and all(self._are_constraints_kept(got, claim, spec) for claim, spec in enumerate(claims))
         )
 
@@ -104,7 +119,9 @@ class SlowNode:
         """Raise where a device that could be had breaks a constraint: whoever wants all then gets nothing at all."""
         for end in range(start + 1, len(got) + 1):
             part = got[:end]
-            if not (self._are_free(part) and self._is_tolerated(part[-1]) and self._have_counters(part)):
+            if not (self._are_free(part) and self._is_tolerated(part[-1])):
+                return
+            if not (self._have_counters(part) and self._has_memory(part)):
                 return
             if not all(self._are_constraints_kept(part, claim, spec) for claim, spec in enumerate(claims)):
                 raise ForbiddenError
@@ -112,7 +129,10 @@ class SlowNode:
     def _are_free(self, got: list[Got]) -> bool:
         for at, one in enumerate(got):
             before = got[:at]
-            if one.body.admin_access:
+            if self._is_shared(one.device):
+                if one.device in self.taken and not one.body.admin_access:
+                    return False
+            elif one.body.admin_access:
                 if any((other.claim, other.device) == (one.claim, one.device) for other in before):
                     return False
             elif one.device in self.taken or any(other.device == one.device for other in before):
@@ -133,7 +153,7 @@ class SlowNode:
                     for one in part.spec.shared_counters
                     if one.name == name
                 )
-                users = [*self.taken, *(one.device for one in got)]
+                users = {*self.taken, *(device for device, _ in self.shares), *(one.device for one in got)}
                 used = sum(
                     use.counters["memory"].whole
                     for user in users
@@ -145,11 +165,48 @@ class SlowNode:
                     use.counter_set == name
                     for one in got
                     if one.device[:2] == (pool.driver, pool.name)
+                    if one.device not in (device for device, _ in self.shares)
                     for use in self.devices[one.device].body.consumes_counters
                 )
                 if asks and used > there:
                     return False
         return True
+
+    def _is_shared(self, device: Id) -> bool:
+        return bool(self.devices[device].body.allow_multiple_allocations)
+
+    def _has_memory(self, got: list[Got]) -> bool:
+        for device in {one.device for one in got}:
+            takers = [one for one in got if one.device == device]
+            if any(self._asks_in_vain(one) for one in takers):
+                return False
+            capacity = self.devices[device].body.capacity.get("memory")
+            if capacity is None:
+                continue
+            before = sum(amount for one, amount in self.shares if one == device)
+            if self._is_shared(device):
+                if before + sum(map(self._memory, takers)) > int(str(capacity.value)):
+                    return False
+            elif any(self._memory(one) > int(str(capacity.value)) for one in takers):
+                return False
+        return True
+
+    def _wanted(self, one: Got) -> Mapping[str, str | int | float]:
+        return {} if one.body.capacity is None else one.body.capacity.requests
+
+    def _asks_in_vain(self, one: Got) -> bool:
+        capacities = self.devices[one.device].body.capacity
+        if any(name not in capacities for name in self._wanted(one)):
+            return True
+        return "memory" in capacities and self._memory(one) < 0
+
+    def _memory(self, one: Got) -> int:
+        """Return the memory that a request takes; -1: it may not."""
+        capacity = self.devices[one.device].body.capacity.get("memory")
+        if capacity is None:
+            return 0
+        wanted = self._wanted(one).get("memory")
+        return granted(capacity, None if wanted is None else int(str(wanted)))
 
     def _are_constraints_kept(self, got: list[Got], claim: int, spec: DeviceClaimSpec) -> bool:
         for constraint in spec.devices.constraints:
@@ -167,10 +224,10 @@ class SlowNode:
             values = [self._attribute(one.device, name) for one in concerned]
             if None in values:
                 return False
-            different = len({repr(value) for value in values})
-            if constraint.match_attribute is not None and different > 1:
+            sets = [_values(value) for value in values if value is not None]
+            if constraint.match_attribute is not None and sets and not set.intersection(*sets):
                 return False
-            if constraint.match_attribute is None and different < len(values):
+            if constraint.match_attribute is None and len(set().union(*sets)) < sum(map(len, sets)):
                 return False
         return True
 
@@ -178,3 +235,31 @@ class SlowNode:
         attributes = self.devices[device].body.attributes
         domain, _, short = name.partition("/")
         return attributes.get(name) or (attributes.get(short) if domain == device[0] else None)
+
+
+def _values(attribute: DeviceAttribute) -> set[tuple[str, object]]:
+    lists: set[tuple[str, object]] = {("int", one) for one in attribute.ints} | {
+        ("string", one) for one in attribute.strings
+    }
+    if lists:
+        return lists
+    return {("int", attribute.int_)} if attribute.int_ is not None else {("string", attribute.string)}
+
+
+def granted(capacity: DeviceCapacity, wanted: int | None) -> int:
+    """Return what a request takes of a capacity of whole numbers; -1: it may not."""
+    policy, size = capacity.request_policy, int(str(capacity.value))
+    if policy is None:
+        return size if wanted is None else wanted
+    if wanted is None and policy.default is not None:
+        return int(str(policy.default))
+    wanted = size if wanted is None else wanted
+    allowed = range(wanted, max(wanted, size) + 1)
+    if policy.valid_range is not None:
+        least, step = int(str(policy.valid_range.min)), int(str(policy.valid_range.step or 1))
+        most = int(str(policy.valid_range.max or 10 * size))
+        allowed = range(least, most + 1, step)
+    found = [one for one in allowed if one >= wanted]
+    if policy.valid_values:
+        found = [int(str(one)) for one in policy.valid_values if int(str(one)) >= wanted]
+    return found[0] if found else -1

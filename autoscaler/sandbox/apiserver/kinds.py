@@ -158,6 +158,7 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", False, (), (), ("spec.nodeName", "spec.driver"),
          generation=True),
     Kind("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", False, generation=True),
+    Kind("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", False, (), _STATUS, generation=True),
     Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False,
          ("crd", "crds"), _STATUS, generation=True),
     Kind("events.k8s.io", "v1", "events", "Event", short_names=("ev",), fields=_EVENT_FIELDS, store="events"),

@@ -27,7 +27,7 @@
   verbs: {{ $read }}
 # Devices and claims on them, where the cluster has that API.
 - apiGroups: [resource.k8s.io]
-  resources: [deviceclasses, resourceclaims, resourceclaimtemplates, resourceslices]
+  resources: [deviceclasses, devicetaintrules, resourceclaims, resourceclaimtemplates, resourceslices]
   verbs: {{ $read }}
 # What states the minimum of a gang of pods, where the cluster has such an API.
 - apiGroups: [scheduling.k8s.io, scheduling.volcano.sh, scheduling.x-k8s.io]

@@ -214,6 +214,16 @@ class TestCustomKinds:
         assert len(absent) == 2
         assert "/apis/autoscaling.x-k8s.io/v1/provisioningrequests" in absent
 
+    @pytest.mark.parametrize("version", ["v1", "v1beta2", "v1alpha3"])
+    def test_are_tainted_by_rules_where_the_server_has_them(
+        self, server: ApiServer, following: Following, version: str
+    ) -> None:
+        kind = msgspec.structs.replace(server.storage.registry.resolve("devicetaintrules"), version=version)
+        server.storage.registry.add([kind])
+        server.storage.create("devicetaintrules", {"metadata": {"name": "broken"}})
+        following.synced()
+        following.until(lambda view: list(view.related.device_taint_rules) == ["broken"])
+
     def test_that_may_not_be_read_hold_nothing_up(self, following: Following) -> None:
         following.server.storage.create(self.CRDS, request_definition())
         following.server.faults.add(Fault(resource="provisioningrequests", code=403))

@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.pod import Pod
+from autoscaler.objects.workload import plain_decoder
 from autoscaler.reasons import UnremovableReason
 from autoscaler.scaledown.devices import DeviceUse, device_uses, pool_share
 from autoscaler.snapshot.devices import pools_by_node
@@ -17,6 +18,7 @@ from tests.devices import (
     a_claim_template,
     a_part,
     a_slice,
+    claim_form,
     claiming,
     from_template,
     with_devices,
@@ -50,14 +52,14 @@ WHOLE = [{"name": "own-0"}, {"name": "own-1"}]
 )
 def test_share_of_a_pool(devices: list[dict[str, object]], allocated: list[str], share: float) -> None:
     (pool,) = pools_by_node(with_devices([a_slice("n", devices=devices, counters=CARDS)]).resource_slices)["n"]
-    assert pool_share(pool, frozenset(allocated)) == pytest.approx(share)
+    assert pool_share(pool, dict.fromkeys(allocated, 1.0)) == pytest.approx(share)
 
 
 def test_an_empty_counter_is_never_scarce() -> None:
     parts = [a_part("odd", "card-0", memory="1", engines=1)]
     one = a_slice("n", devices=parts, counters={"card-0": {"memory": 4, "engines": 0}})
     (pool,) = pools_by_node(with_devices([one]).resource_slices)["n"]
-    assert pool_share(pool, frozenset({"odd"})) == 1 / 4
+    assert pool_share(pool, {"odd": 1.0}) == 1 / 4
 
 
 NODE = a_node("n", cpu="4")
@@ -105,6 +107,24 @@ def test_nodes_without_devices_are_not_judged_by_them() -> None:
 )
 def test_allocated_devices_are_counted(claim: ResourceClaim, pods: list[Pod], share: float) -> None:
     assert use(cluster(claim, pods=pods)).share == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("consumed", "share"),
+    [
+        pytest.param({"memory": "10Gi"}, 1 / 8, id="a share"),
+        pytest.param({"memory": "10Gi", "cores": 4}, 1 / 2, id="the scarcest capacity speaks for the device"),
+        pytest.param({"memory": "100Gi"}, 1, id="never more than the device"),
+        pytest.param({}, 1, id="a share of nothing in particular"),
+    ],
+)
+def test_a_shared_device_counts_as_much_as_is_taken_of_it(consumed: dict[str, str], share: float) -> None:
+    capacity = {"memory": {"value": "80Gi"}, "cores": {"value": 8}}
+    device = {"name": "dev-0", "allowMultipleAllocations": True, "capacity": capacity}
+    claim = claim_form("gpu", "dev-0")
+    claim["status"]["allocation"]["devices"]["results"][0] |= {"shareID": "s", "consumedCapacity": consumed}
+    world = cluster(plain_decoder(ResourceClaim).one(claim), slices=[a_slice("n", devices=[device])], pods=[POD])
+    assert use(world).share == pytest.approx(share)
 
 
 def test_a_pod_of_the_same_name_is_not_the_same_pod() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceSlice
+from autoscaler.objects.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
 from autoscaler.objects.pod import PodClass
+from autoscaler.objects.workload import plain_decoder
 from autoscaler.scheduling.device_allocation import MOST_STEPS
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
@@ -24,6 +25,8 @@ from tests.devices import (
     a_part,
     a_request,
     a_slice,
+    a_taint_rule,
+    claim_form,
     from_template,
     with_devices,
 )
@@ -34,9 +37,12 @@ ATTRIBUTE = f"device.attributes['{GPUS}']"
 
 
 def dev(name: str, *, basic: bool = False, taints: Sequence[Json] = (), memory: str = "", **attributes: Any) -> Json:
-    """Return a device; attributes are texts, whole numbers or truth values."""
+    """Return a device; attributes are texts, whole numbers, truth values, or lists of texts or of whole numbers."""
     kinds = {str: "string", int: "int", bool: "bool"}
-    body: Json = {"attributes": {key: {kinds[type(value)]: value} for key, value in attributes.items()}}
+    body: Json = {"attributes": {}}
+    for key, value in attributes.items():
+        kind = f"{kinds[type(value[0])]}s" if isinstance(value, list) else kinds[type(value)]
+        body["attributes"][key] = {kind: value}
     if memory:
         body["capacity"] = {"memory": {"value": memory}}
     if taints:
@@ -50,17 +56,20 @@ def room(
     claims: Sequence[ResourceClaim] = (),
     classes: Sequence[DeviceClass] | None = None,
     constraints: Sequence[Json] = (),
+    rules: Sequence[DeviceTaintRule] = (),
+    same: bool = True,
 ) -> tuple[int, str]:
     """Return how many pods, each with a claim of its own, find devices on a node, and what the next one lacks.
 
-    Placing them one by one and counting them in advance must agree, on the node and on a new one that is like it.
+    Placing them one by one and counting them in advance must agree, on the node and on a new one that is like it; a
+    new one has room for just as many unless that is not the `same`.
     """
     slices = [one for one in devices if isinstance(one, ResourceSlice)] if isinstance(devices, Sequence) else []
     if not slices and devices:
         plain = devices if isinstance(devices, int) else [one for one in devices if not isinstance(one, ResourceSlice)]
         slices = [a_slice("n", devices=plain)]
     template = a_claim_template("one", *requests, constraints=list(constraints))
-    related = with_devices(slices, claims, [template], classes)
+    related = with_devices(slices, claims, [template], classes, rules)
     trial = Trial(view_of([a_node("n", cpu="1000")], [], related=related))
     placer, cls = Placer(trial), a_pod(spec=from_template("one")).cls
     own = pools_by_node(related.resource_slices).get("n", ())
@@ -71,7 +80,7 @@ def room(
     count = fitting(placer, cls, 0)
     if bound is not None:
         assert [min(int(bound.present[0]), MANY), min(bound.fresh, MANY)] == [count, on_fresh]
-    if not claims:
+    if not claims and same:
         assert count == on_fresh
     rejections = placer.why(cls, 0)
     return count, rejections[0].detail if rejections else ""
@@ -86,6 +95,30 @@ def fitting(placer: Placer, cls: PodClass, position: int) -> int:
     return count
 
 
+def shared(name: str = "gpu", memory: str = "80Gi", policy: Json | None = None, **about: Any) -> Json:
+    """Return a device that several claims may have shares of."""
+    capacity: Json = {"value": memory, **({"requestPolicy": policy} if policy else {})}
+    return {"name": name, "allowMultipleAllocations": True, "capacity": {"memory": capacity}, **about}
+
+
+def some_of(name: str = "r", count: int = 1, **requests: str) -> Json:
+    """Return a request for shares of devices."""
+    return a_request(name, count=count, capacity={"requests": requests})
+
+
+def a_share(name: str, device: str = "gpu", **consumed: str) -> ResourceClaim:
+    """Return a claim that has a share of a device."""
+    form = claim_form(name, device)
+    form["status"]["allocation"]["devices"]["results"][0] |= {"shareID": name, "consumedCapacity": consumed}
+    return plain_decoder(ResourceClaim).one(form)
+
+
+VALUES: Json = {"default": "10Gi", "validValues": ["10Gi", "20Gi", "40Gi"]}
+STEPS: Json = {"default": "10Gi", "validRange": {"min": "10Gi", "max": "50Gi", "step": "20Gi"}}
+FABRIC = [dev("a", racks=["x", "y"]), dev("b", racks=["y", "z"]), dev("c", racks=["z"]), dev("d", racks="y")]
+SAME_RACK: Json = {"matchAttribute": f"{GPUS}/racks"}
+OTHER_RACK: Json = {"distinctAttribute": f"{GPUS}/racks"}
+BROKEN_GPU = a_taint_rule(driver=GPUS, device="dev-1")
 NO_SCHEDULE: Json = {"key": "broken", "value": "yes", "effect": "NoSchedule"}
 TOLERATED: Json = {"key": "broken", "operator": "Exists"}
 A100, H100 = dev("a", model="A100", memory="40Gi"), dev("h", model="H100", memory="80Gi")
@@ -292,6 +325,139 @@ def everything(**about: Any) -> Json:
         ),
         pytest.param(0, lambda: room([a_slice("m", devices=4)]), id="devices of another node"),
         pytest.param(4, lambda: room([a_slice(None, devices=4)]), id="devices of all nodes"),
+        pytest.param(8, lambda: room([shared()], some_of(memory="10Gi")), id="shares of a device"),
+        pytest.param(1, lambda: room([shared()]), id="who says nothing has all of a shared device"),
+        pytest.param(8, lambda: room([shared(policy=VALUES)]), id="or the default"),
+        pytest.param(4, lambda: room([shared(policy=VALUES)], some_of(memory="11Gi")), id="the next valid amount"),
+        pytest.param(0, lambda: room([shared(policy=VALUES)], some_of(memory="41Gi")), id="above all valid amounts"),
+        pytest.param(8, lambda: room([shared(policy=STEPS)], some_of(memory="1Gi")), id="the least amount"),
+        pytest.param(2, lambda: room([shared(policy=STEPS)], some_of(memory="11Gi")), id="the next step"),
+        pytest.param(1, lambda: room([shared(policy=STEPS)], some_of(memory="50Gi")), id="the most"),
+        pytest.param(0, lambda: room([shared(policy=STEPS)], some_of(memory="51Gi")), id="above the most"),
+        pytest.param(0, lambda: room([shared()], some_of(memory="81Gi")), id="more than the device has"),
+        pytest.param(0, lambda: room([shared()], some_of(cores="1")), id="a capacity that the device does not have"),
+        pytest.param(
+            0,
+            lambda: room([shared()], a_request(capacity={"requests": {f"{GPUS}/memory": "1Gi"}})),
+            id="a capacity is asked for by the name that the driver writes",
+        ),
+        pytest.param(MANY, lambda: room([shared()], some_of(memory="0")), id="shares of nothing"),
+        pytest.param(
+            MANY,
+            lambda: room([{"name": "gpu", "allowMultipleAllocations": True}]),
+            id="a shared device without capacity has room for any number",
+        ),
+        pytest.param(0, lambda: room([shared()], some_of(count=2, memory="1Gi")), id="two shares are of two devices"),
+        pytest.param(
+            4,
+            lambda: room([shared("a"), shared("b", "40Gi")], some_of(count=2, memory="10Gi")),
+            id="two shares of two devices",
+        ),
+        pytest.param(
+            4,
+            lambda: room([shared()], some_of("a", memory="10Gi"), some_of("b", memory="10Gi")),
+            id="two requests of one claim share a device",
+        ),
+        pytest.param(
+            5,
+            lambda: room([shared()], some_of(memory="10Gi"), claims=[a_share("c", memory="30Gi")]),
+            id="shares that others have are taken",
+        ),
+        pytest.param(
+            0,
+            lambda: room([shared()], some_of(memory="10Gi"), claims=[a_claim("c", "gpu")]),
+            id="a shared device that somebody has whole",
+        ),
+        pytest.param(
+            1, lambda: room([A100, H100], some_of(memory="50Gi")), id="capacity of devices that are not shared"
+        ),
+        pytest.param(
+            2,
+            lambda: room([shared("a", "40Gi"), shared("b")], everything(capacity={"requests": {"memory": "40Gi"}})),
+            id="all devices that have the capacity: of two, then of one",
+        ),
+        pytest.param(
+            4,
+            lambda: room(
+                [shared(), dev("plain", memory="80Gi")],
+                a_request("r", "device.allowMultipleAllocations", capacity={"requests": {"memory": "20Gi"}}),
+            ),
+            id="only devices that may be shared",
+        ),
+        pytest.param(
+            8,
+            lambda: room(
+                [
+                    a_slice(
+                        "n",
+                        devices=[
+                            {**a_part("gpu", "card", memory="80Gi"), **shared()},
+                            a_part("whole", "card", memory="80Gi"),
+                        ],
+                        counters=CARD,
+                    )
+                ],
+                some_of(memory="10Gi"),
+            ),
+            id="shares use up the counters of their device once",
+        ),
+        pytest.param(
+            1, lambda: room(FABRIC, WANTS_PAIR, constraints=[SAME_RACK]), id="lists that have a value in common"
+        ),
+        pytest.param(
+            1, lambda: room([FABRIC[0], FABRIC[3]], WANTS_PAIR, constraints=[SAME_RACK]), id="a value that a list has"
+        ),
+        pytest.param(
+            0, lambda: room(FABRIC[:3], a_request(count=3), constraints=[SAME_RACK]), id="no value that all three have"
+        ),
+        pytest.param(1, lambda: room(FABRIC, WANTS_PAIR, constraints=[OTHER_RACK]), id="lists without a common value"),
+        pytest.param(
+            0,
+            lambda: room([dev("a", racks=[1, 2]), dev("b", racks=["1", "2"])], WANTS_PAIR, constraints=[SAME_RACK]),
+            id="values of another type are other values",
+        ),
+        pytest.param(
+            3,
+            lambda: room(FABRIC, a_request("r", f"{ATTRIBUTE}.racks.includes('y')")),
+            id="a selector of lists and values",
+        ),
+        pytest.param(
+            1,
+            lambda: room(FABRIC[:1], a_request("r", f"{ATTRIBUTE}.racks.exists(r, r == 'x')")),
+            id="a loop over a list",
+        ),
+        pytest.param(3, lambda: room(4, rules=[BROKEN_GPU]), id="a rule taints a device"),
+        pytest.param(
+            4, lambda: room(4, a_request(tolerations=[TOLERATED]), rules=[BROKEN_GPU]), id="which is tolerated"
+        ),
+        pytest.param(0, lambda: room(4, rules=[a_taint_rule()]), id="a rule without conditions taints all"),
+        pytest.param(4, lambda: room(4, rules=[a_taint_rule(effect="None")]), id="a rule that only informs"),
+        pytest.param(4, lambda: room(4, rules=[a_taint_rule(effect="Later")]), id="an effect of the future"),
+        pytest.param(4, lambda: room(4, rules=[a_taint_rule(driver=NICS)]), id="a rule for another driver"),
+        pytest.param(0, lambda: room(4, rules=[a_taint_rule(pool="n")], same=False), id="a rule for the node's pool"),
+        pytest.param(4, lambda: room(4, rules=[a_taint_rule(pool="m")]), id="a rule for another pool"),
+        pytest.param(
+            4, lambda: room(4, rules=[a_taint_rule(deviceClassName="none")]), id="a rule for a class that is not there"
+        ),
+        pytest.param(0, lambda: room(4, rules=[a_taint_rule(deviceClassName=GPUS)]), id="a rule for a class"),
+        pytest.param(
+            1,
+            lambda: room(
+                [A100, H100], rules=[a_taint_rule(selectors=[{"cel": {"expression": f"{ATTRIBUTE}.model == 'A100'"}}])]
+            ),
+            id="a rule with a selector",
+        ),
+        pytest.param(4, lambda: room(4, rules=[a_taint_rule(selectors=[{"future": {}}])]), id="a rule of the future"),
+        pytest.param(
+            0,
+            lambda: room([a_slice("n", devices=[a_part("d", "none", memory="1")], counters=CARD)]),
+            id="a device takes of counters that are not there",
+        ),
+        pytest.param(
+            0,
+            lambda: room([a_slice("n", devices=[a_part("d", "card", cores="1")], counters=CARD)]),
+            id="a device takes of a counter that is not there",
+        ),
     ],
 )
 def test_so_many_pods_find_devices(expected: int, answer: Any) -> None:
@@ -318,6 +484,16 @@ def test_so_many_pods_find_devices(expected: int, answer: Any) -> None:
             lambda: room([a_slice("n", devices=4, slices=2)]),
             "claim one: request r wants 1 of class gpu.nvidia.com, 0 of 0 devices match "
             "(pool gpu.nvidia.com/n has 1 of its 2 ResourceSlices)",
+        ),
+        (
+            lambda: room([shared()], some_of(memory="30Gi")),
+            "claim one: request r wants 1 of class gpu.nvidia.com, 1 of 1 devices match, "
+            "0 of them have the capacity left",
+        ),
+        (
+            lambda: room([a_slice("n", devices=[a_part("d", "none", memory="1")])]),
+            "claim one: request r wants 1 of class gpu.nvidia.com, 0 of 0 devices match "
+            "(pool gpu.nvidia.com/n lacks counter set 'none' that a device takes)",
         ),
         (lambda: room(4, classes=[]), "claim one: there is no DeviceClass gpu.nvidia.com"),
         (
