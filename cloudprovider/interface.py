@@ -115,6 +115,8 @@ class Instance(msgspec.Struct, frozen=True):
     error: InstanceError | None = None
     version: MachineVersion | None = None
     """What the machine was made from; None: the cloud does not say."""
+    impaired: str = ""
+    """Why the cloud holds the machine for unhealthy, in a word or two; empty if it does not, or does not say."""
 
 
 class TaintSpec(msgspec.Struct, frozen=True):

@@ -113,8 +113,9 @@ class Drainer:
         self._await_departure(job, group)
 
     def _await_departure(self, job: RemovalJob, group: DrainGroup) -> None:
-        """Wait until all pods of a group have ended or left the node."""
-        longest_s = group.limit_s or max((pod.cls.grace_s for pod in group.pods), default=0)
+        """Wait until all pods of a group have ended or left the node; a forced removal goes on when time is up."""
+        own_s = max((pod.cls.grace_s for pod in group.pods), default=0)
+        longest_s = min(own_s, group.limit_s or own_s) if job.removal.forced else group.limit_s or own_s
         give_up = self._gate.now().mono + longest_s + _HEADROOM_S
         pods: Sequence[Pod] = group.pods
         while True:
@@ -125,6 +126,9 @@ class Drainer:
                 return
             if self._gate.now().mono >= give_up:
                 names = ", ".join(pod.key for pod in pods)
+                if job.removal.forced:
+                    log.warning("scale_down.pods_left", node=job.name, pods=[pod.key for pod in pods])
+                    return
                 raise Aborted(AbortReason.PODS_REMAIN, f"pods remaining after timeout: {names}")
             self._gate.pause(_POLL_S)
             self._recheck.while_draining(job)

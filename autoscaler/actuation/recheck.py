@@ -52,6 +52,9 @@ class Recheck:
         """
         node = self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
+        if job.removal.forced:
+            # Their objects go after the machine and its node, so that no StatefulSet starts a pod twice.
+            pods = [pod for pod in pods if pod.deleted is None]
         returned = [pod for pod in pods if _came_back(pod, job)]
         back = {pod.uid for pod in returned}
         _no_newcomers(self._judged(job, [pod for pod in pods if pod.uid not in back]).move)

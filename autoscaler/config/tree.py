@@ -9,6 +9,7 @@ from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.notices import NoticeOptions
 from autoscaler.config.process import ConfigSource, Kube, Leader, Logging, Loop, Observe, Provider
+from autoscaler.config.repair import RepairOptions
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, RemovedFlags, ReplacementOptions, ScaleDown
@@ -34,6 +35,7 @@ class Config(msgspec.Struct, frozen=True):
     drain: Drain = Drain()
     replacement: ReplacementOptions = ReplacementOptions()
     notices: NoticeOptions = NoticeOptions()
+    repair: RepairOptions = RepairOptions()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.removal_outcome import AbortReason, Finished
 from autoscaler.clock import Instant
-from autoscaler.config.scaledown import ScaleDown
 from autoscaler.logs import Log
 from autoscaler.loop.pass_memory import PassMemory, without_timers
 from autoscaler.loop.pass_ports import PassPorts
@@ -103,7 +102,7 @@ class Observing:
         scale_down = memory.scale_down
         if scale_down is None:
             self._removal.clean_up(view.nodes, view.groups.of_node)
-            _warn_of_unknown_groups(config, view.groups)
+            _warn_of_unknown_groups(config.named_groups | stage.config.repair.named_groups, view.groups)
             scale_down = seeded(view.nodes, config.node_deletion_candidate_ttl_s, stage.now)
         results = self._removal.drain_results()
         until = stage.now.later(config.unremovable_node_recheck_timeout_s)
@@ -114,8 +113,8 @@ class Observing:
         )
 
 
-def _warn_of_unknown_groups(config: ScaleDown, groups: Groups) -> None:
-    unknown = sorted(config.named_groups - groups.by_id.keys())
+def _warn_of_unknown_groups(named: frozenset[str], groups: Groups) -> None:
+    unknown = sorted(named - groups.by_id.keys())
     if unknown:
         log.warning(
             "config.unknown_groups", groups=unknown, why="options of scale-down name them, and they do not exist"

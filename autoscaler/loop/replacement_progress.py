@@ -11,7 +11,13 @@ from autoscaler.observe.report import ReplacementReport
 from autoscaler.reasons import ReplacementHold, ReplacementStage, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.relocation import Relocations
-from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff, ReplacementForecast, ReplacementMemory
+from autoscaler.scaledown.replacement import (
+    HeldBack,
+    Replacement,
+    ReplacementBackoff,
+    ReplacementForecast,
+    ReplacementMemory,
+)
 from autoscaler.scaledown.replacement_cause import Cause
 from autoscaler.scaledown.replacement_causes import URGENT
 
@@ -49,10 +55,11 @@ class ReplacementProgress(msgspec.Struct, frozen=True):
 
     def busy(self, under_way: Collection[str]) -> Collection[str]:
         """Return the nodes that must not be replaced now: in progress, resting, unneeded, or being removed."""
-        busy = set(_in_progress(self.memory))
-        busy.update(self.resting)
-        busy.update(removal.node.name for removal in self.stage.memory.unneeded)
-        return busy.union(under_way)
+        return self.taken(under_way).union(removal.node.name for removal in self.stage.memory.unneeded)
+
+    def taken(self, under_way: Collection[str]) -> frozenset[str]:
+        """Return the nodes that not even an urgent cause replaces now: in progress, resting, or being removed."""
+        return frozenset((*_in_progress(self.memory), *self.resting, *under_way))
 
     def nodes(self, replacement: Replacement) -> list[Node]:
         """Return the nodes of a replacement that still exist."""
@@ -62,7 +69,7 @@ class ReplacementProgress(msgspec.Struct, frozen=True):
 def moves(stage: Simulated, memory: ReplacementMemory, context: ScaleDownContext) -> Relocations:
     """Return a simulation of moves in which no pod moves to a node that is itself about to go."""
     avoided = [*_in_progress(memory), *(removal.node.name for removal in stage.memory.unneeded)]
-    return Relocations(stage.placer, context, stage.templates, stage.registry.upcoming, avoided)
+    return Relocations(stage.placer, context, stage.templates, stage.registry.upcoming, avoided, stage.causes)
 
 
 def _in_progress(memory: ReplacementMemory) -> list[str]:
@@ -89,8 +96,9 @@ def report_of(progress: ReplacementProgress, waiting: Collection[Cause], *, grew
     """Return the replacements, and why nodes that should be replaced wait: they rest, or it is not their turn."""
     turns = {}
     for cause in waiting:
-        hold = ReplacementHold.PODS_FIRST if grew and not cause.urgent else ReplacementHold.TOO_MANY
-        turns[cause.node.name] = ReplacementBackoff(until=progress.stage.now, hold=hold)
+        turn = ReplacementHold.PODS_FIRST if grew and not cause.urgent else ReplacementHold.TOO_MANY
+        held = cause.held or HeldBack(turn)
+        turns[cause.node.name] = ReplacementBackoff(until=progress.stage.now, hold=held.hold, detail=held.detail)
     return ReplacementReport(all=(*progress.memory.in_progress, *progress.ended), held={**turns, **progress.resting})
 
 

@@ -29,6 +29,7 @@ from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTri
 from autoscaler.scaledown import consolidation_backoff, replacement_record
 from autoscaler.scaledown import replacement as states
 from autoscaler.scaledown.relocation import Relocations
+from autoscaler.scaledown.repair import sightings
 from autoscaler.scaledown.replacement import Replacement, ReplacementMemory
 from autoscaler.scaledown.replacement_cause import Cause, CauseContext
 from autoscaler.scaledown.replacement_causes import causes_of, seen_with, wanted
@@ -36,6 +37,8 @@ from autoscaler.snapshot.groups import Groups
 
 _SPARE_TRIES = 10
 """Number of nodes examined per pass beyond the number of free slots, in case something keeps the first ones."""
+_YIELDING = (ReplacementHold.NODE_KEPT, ReplacementHold.NO_CAPACITY, ReplacementHold.MAX_SIZE)
+"""Holds of replacements for which nothing was bought, and that let others have their slot."""
 
 
 class Replacing:
@@ -56,17 +59,20 @@ class Replacing:
         if not wanted(stage.config, stage.view.groups):
             return remember(stage, replacements=None)
         memory = stage.memory.replacements or replacement_record.restored(stage.view.nodes, stage.now)
+        context = _cause_context(stage, memory)
+        memory = replace(memory, first_seen=sightings(context))
         stage = remember(stage, replacements=memory)
-        causes = causes_of(_cause_context(stage, memory))
+        causes = causes_of(replace(context, memory=memory))
+        stage = replace(stage, causes=causes)
         if not memory.in_progress:
-            return replace(stage, causes=causes)
+            return stage
         relocations = moves(stage, memory, scale_down_context(stage, self._removal))
         by_node = {cause.node.name: cause for cause in causes}
         forecasts = {
             replacement.id: seen_with(relocations.forecast(replacement), replacement, by_node)
             for replacement in memory.in_progress
         }
-        return replace(stage, causes=causes, forecasts=forecasts)
+        return replace(stage, forecasts=forecasts)
 
     def run(self, stage: Grown) -> Replaced:
         """Return the stage with replacements advanced, new ones begun, and the nodes that are now ready to go."""
@@ -101,9 +107,11 @@ class Replacing:
         return moves(stage, progress.memory, scale_down_context(stage, self._removal, stage.displaced_placed))
 
     def _waiting(self, progress: ReplacementProgress) -> tuple[Cause, ...]:
-        """Return the causes of nodes that may be replaced now."""
-        busy = progress.busy(self._removal.under_way().nodes)
-        return tuple(cause for cause in progress.stage.causes if cause.node.name not in busy)
+        """Return the causes of nodes that may be replaced now; scale-down removes unneeded ones that are not urgent."""
+        under_way = self._removal.under_way().nodes
+        busy, taken = progress.busy(under_way), progress.taken(under_way)
+        causes = progress.stage.causes
+        return tuple(cause for cause in causes if cause.node.name not in (taken if cause.urgent else busy))
 
     def _continued(self, progress: ReplacementProgress) -> ReplacementProgress:
         """Advance every replacement in progress."""
@@ -115,11 +123,7 @@ class Replacing:
                 stage, after = self._procuring.buy_lacking(progress.stage, after, forecast)
                 progress = replace(progress, stage=stage)
             after = states.hurried(after, forecast, progress.stage.now)
-            if after.stage is ReplacementStage.PROPOSED and after.hold in (
-                ReplacementHold.NODE_KEPT,
-                ReplacementHold.NO_CAPACITY,
-                ReplacementHold.MAX_SIZE,
-            ):
+            if after.stage is ReplacementStage.PROPOSED and (forecast.held is not None or after.hold in _YIELDING):
                 # Nothing was bought for this replacement: let others have its slot.
                 progress = rest_shortly(progress, after)
             elif after.over:
@@ -134,7 +138,7 @@ class Replacing:
         """Begin replacements that have a cause, while slots are free; if the pass grew groups, only urgent ones."""
         tries: dict[ReplacementTrigger | None, int] = {}
         for cause in self._waiting(progress):
-            if grew and not cause.urgent:
+            if cause.held is not None or (grew and not cause.urgent):
                 continue
             slots, lane = progress.slots_for(cause), cause.trigger if cause.urgent else None
             left = tries.setdefault(lane, slots + _SPARE_TRIES)

@@ -402,7 +402,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
     ReplacementTrigger: {
         ReplacementTrigger.NOTICED: Meaning("The provider announced that it will take the machine away."),
         ReplacementTrigger.UNHEALTHY: Meaning(
-            "The node has been unhealthy for longer than its repair policy tolerates."
+            "The node has had a condition for longer than `--node-repair-policy` tolerates.",
+            "Look at the node's conditions.",
         ),
         ReplacementTrigger.REQUESTED: Meaning(
             "The node has the annotation `replacement.autoscaler/requested: true`, and "
@@ -443,7 +444,21 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The cluster grew for pending pods in this pass; they come first.", "Wait."
         ),
         ReplacementHold.TOO_MANY: Meaning(
-            "As many replacements as `--max-replacements` allows are in progress.", "Wait."
+            "As many replacements as `--max-replacements` or `--max-node-repairs` allows are in progress.", "Wait."
+        ),
+        ReplacementHold.TOO_MANY_UNHEALTHY: Meaning(
+            "More nodes of the cluster, of the group or of the zone are unhealthy than "
+            "`--node-repair-max-unhealthy-percentage` allows: new nodes would probably be unhealthy too.",
+            "Find what the unhealthy nodes share. Repair goes on by itself once enough of them are healthy.",
+        ),
+        ReplacementHold.ALL_UNREACHABLE: Meaning(
+            "No node of the cluster, of the group or of the zone reports its status: the network may be broken, and "
+            "pods may run on.",
+            "Look at the zone and at the network to the control plane.",
+        ),
+        ReplacementHold.API_SILENT: Meaning(
+            "The API server has not sent anything for too long: the health of nodes is unknown.",
+            "Look at the API server and at the network to it.",
         ),
         ReplacementHold.NOT_WRITTEN: Meaning(
             "The autoscaler could not annotate the node, and buys nothing before that.",

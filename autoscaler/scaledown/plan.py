@@ -98,6 +98,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Its group goes as a whole or not at all."""
     risky: bool = False
     """Disruption budgets do not allow to evict its pods all at once."""
+    forced: bool = False
+    """Pods that were evicted and do not end in their time do not keep it: its kubelet may be dead."""
     replaced: bool = False
     """Other nodes have come in its place: it goes although it is needed, and waits for no unneeded time."""
 

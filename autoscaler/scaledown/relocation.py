@@ -5,14 +5,14 @@ scheduling filters. Pods stay where the simulation put them and old nodes stay g
 removals rely neither on room that is reserved nor on nodes that leave.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import UnremovableNode, UnremovableReason
-from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure
+from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure, long_terminating
 from autoscaler.scaledown.eligibility import replacement_blocker
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
@@ -23,6 +23,7 @@ from autoscaler.scaledown.replacement import (
     place_on,
     place_on_new,
 )
+from autoscaler.scaledown.replacement_cause import Cause
 from autoscaler.scaledown.running_gangs import SpareMembers
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
@@ -42,8 +43,10 @@ class Relocations:
         templates: Mapping[str, Template],
         upcoming: Mapping[str, int],
         avoided: Collection[str] = (),
+        causes: Iterable[Cause] = (),
     ) -> None:
         """`upcoming` counts the trial's upcoming nodes by group; no pod is put on nodes named in `avoided`."""
+        self._causes = {cause.node.name: cause for cause in causes}
         trial = placer.trial
         self._placer = placer
         self._trial = trial
@@ -129,16 +132,28 @@ class Relocations:
         leaving = self._departure(name)
         if isinstance(leaving, UnremovableNode):
             return leaving
-        reading = self._situation.readings.items[position]
+        reading, cause = self._situation.readings.items[position], self._causes.get(name)
+        forced = cause is not None and cause.forced
+        stuck = self._stuck(name) if forced else []
         return Removal(
             node=reading.node,
             group=self._situation.groups.of_node[name],
-            pods=leaving.move,
+            pods=(*leaving.move, *stuck),
             daemons=leaving.daemons,
             ready=reading.readiness.ready,
             risky=not self._budgets.allow_at_once(leaving.move),
+            forced=forced,
             replaced=True,
         )
+
+    def _stuck(self, name: str) -> list[Pod]:
+        """Return the pods that come again only once the node is gone: a dead kubelet never ends them."""
+        pods, wall = self._trial.view.pods_on(name), self._situation.now.wall
+        return [
+            pod
+            for pod in pods
+            if long_terminating(pod, wall) and pod.cls.owner is not None and pod.cls.owner.kind == "StatefulSet"
+        ]
 
     def _departure(self, name: str) -> NodeDrain | UnremovableNode:
         drain = departure(self._trial.view.pods_on(name), self._judge.judge)

@@ -88,6 +88,13 @@ def place_on_new(group: str, number: int) -> str:
     return f"new/{group}/{number}"
 
 
+class HeldBack(msgspec.Struct, frozen=True):
+    """Why nodes must not be replaced now, although nothing on them keeps them."""
+
+    hold: ReplacementHold
+    detail: str = ""
+
+
 class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a replacement if it were made now, as simulated."""
 
@@ -99,6 +106,8 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """The first thing that keeps an old node."""
     withdrawn: bool = False
     """Nobody asks for it any more."""
+    held: HeldBack | None = None
+    """Why it must not go on now."""
     leave_at: Instant | None = None
     """From this moment on the old nodes go although new nodes have not come; None: they wait for them."""
     short: Mapping[str, int] = {}
@@ -155,6 +164,8 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Oldest first."""
     rests: Mapping[str, ReplacementBackoff] = {}
     """By node name; one that is over still counts failures."""
+    first_seen: Mapping[str, Instant] = {}
+    """Since when nodes have had what calls for their replacement, where the cluster does not tell."""
     consolidated: Instant | None = None
     """When cheaper nodes were last looked for."""
     fruitless: int | None = None
@@ -183,6 +194,8 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
             f"not done in {options.replacement_timeout_s:g}s{waited}",
         )
     waiting = ReplacementStage.BOUGHT if replacement.bought else ReplacementStage.PROPOSED
+    if seen.held is not None:
+        return staged(replacement, waiting, seen.held.hold, seen.held.detail)
     if seen.kept is not None:
         return staged(replacement, waiting, ReplacementHold.NODE_KEPT, words(seen.kept))
     if seen.lacks:
@@ -202,8 +215,9 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
 def hurried(replacement: Replacement, seen: ReplacementForecast, now: Instant) -> Replacement:
     """Return the replacement without its wait for new nodes if its old nodes have to go now."""
     late = seen.leave_at is not None and now.mono >= seen.leave_at.mono
-    waits = replacement.stage in (ReplacementStage.PROPOSED, ReplacementStage.BOUGHT) and seen.kept is None
-    return staged(replacement, ReplacementStage.READY) if late and waits else replacement
+    waits = replacement.stage in (ReplacementStage.PROPOSED, ReplacementStage.BOUGHT)
+    late = late and waits and seen.kept is None and seen.held is None
+    return staged(replacement, ReplacementStage.READY) if late else replacement
 
 
 def staged(

@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.reasons import ReplacementTrigger
 from autoscaler.registry.readiness import Readings
-from autoscaler.scaledown.replacement import ReplacementMemory
+from autoscaler.scaledown.replacement import HeldBack, ReplacementMemory
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
 
@@ -23,6 +23,12 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """For people; nothing parses it."""
     leave_at: Instant | None = None
     """From this moment on the node goes although new nodes have not come; None: it waits for them."""
+    since: Instant | None = None
+    """Since when the node should be replaced; None: since it was first seen."""
+    forced: bool = False
+    """Pods that do not end in their time do not keep the node: its kubelet may be dead."""
+    held: HeldBack | None = None
+    """Why the node must not be replaced now; None: nothing holds it."""
     limit: int | None = None
     """Urgent: such a replacement may begin in a pass that grew groups, and counts only towards this number of
     replacements of the same trigger in progress. None: it waits for its turn among `max_replacements`.

@@ -11,6 +11,7 @@ import msgspec
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.reasons import ReplacementTrigger
+from autoscaler.scaledown.repair import unhealthy
 from autoscaler.scaledown.replacement import Replacement, ReplacementForecast, due_age_s, requested
 from autoscaler.scaledown.replacement_cause import Cause, CauseContext, CauseSource
 from autoscaler.snapshot.groups import Groups
@@ -34,7 +35,7 @@ def expired(context: CauseContext) -> Iterator[Cause]:
             yield Cause(trigger=ReplacementTrigger.EXPIRED, node=node)
 
 
-SOURCES: tuple[CauseSource, ...] = (asked_for, expired)
+SOURCES: tuple[CauseSource, ...] = (unhealthy, asked_for, expired)
 """In order of urgency; a node that several list has the first one's cause."""
 
 URGENT = frozenset((ReplacementTrigger.NOTICED, ReplacementTrigger.UNHEALTHY))
@@ -57,7 +58,7 @@ def wanted(config: Config, groups: Groups) -> bool:
     """Whether scale-down is enabled, and the configuration or any group asks for replacements."""
     options = config.replacement
     aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in groups.all)
-    on = aged or options.replace_annotated_nodes or options.consolidation
+    on = bool(config.repair.node_repair_policy) or aged or options.replace_annotated_nodes or options.consolidation
     return on and config.scale_down.scale_down_enabled
 
 
@@ -70,6 +71,7 @@ def seen_with(
     return msgspec.structs.replace(
         forecast,
         withdrawn=not listed and replacement.trigger not in LASTING,
+        held=next((cause.held for cause in listed if cause.held is not None), None),
         leave_at=min(moments, key=lambda moment: moment.mono, default=None),
     )
 

@@ -102,12 +102,21 @@ class Writes(MemoryWrites):
         """What becomes of the next writes of a status; None: it works."""
         self.lost_answers = False
         """Whether a write that fails has taken effect."""
+        self.dead: set[str] = set()
+        """Nodes whose kubelet no longer ends pods: what is evicted there stays, and is marked as deleted."""
+        self._known = cluster
         self.refused: dict[str, AutoscalerError] = {}
         """What evictions of pods, and taints of nodes, of these names come to."""
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
         if name in self.refused:
             raise self.refused[name]
+        pod = self._known.pods.get(f"{namespace}/{name}")
+        if pod is not None and pod.node in self.dead:
+            grace = pod.cls.grace_s if grace_s is None else grace_s
+            deleted = pod.deleted or self._clock.now().wall + grace
+            self._known.put_pod(replace(pod, deleted=deleted))
+            return
         super().evict(namespace, name, uid, grace_s)
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:

@@ -67,7 +67,11 @@ class ReplacingWorld(LoopWorld):
 
     def _recreate(self) -> None:
         for key, pod in list(self._wanted.items()):
-            if key not in self.cluster.pods:
+            there = self.cluster.pods.get(key)
+            owner = pod.cls.owner
+            # A StatefulSet makes a pod again only when the pod before it is gone; other controllers do not wait.
+            waits = owner is not None and owner.kind == "StatefulSet"
+            if there is None or (there.deleted is not None and not waits):
                 self._born += 1
                 name = f"{pod.name.partition('.')[0]}.{self._born}"
                 fresh = msgspec.structs.replace(
