@@ -24,6 +24,7 @@ class NoFit(StrEnum):
     SPREAD = "PodTopologySpread"
     POD_AFFINITY = "InterPodAffinity"
     DEVICES = "DynamicResources"
+    FEATURES = "NodeDeclaredFeatures"
     TOO_MUCH_WORK = "EvaluationWork"
     """No filter of the scheduler: the pod has so many constraints that none is asked."""
     ZONE_LATER = "ZoneComesLater"

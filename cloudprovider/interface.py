@@ -156,6 +156,11 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
     Names of nodes and pools, generations and counts of slices do not matter. The autoscaler prefers what nodes of the
     group have.
     """
+    declared_features: Sequence[str] = ()
+    """What `status.declaredFeatures` of a new node will say.
+
+    If empty, a new node of a group without nodes is expected to declare what all nodes of the cluster declare.
+    """
 
 
 class NodeRef(msgspec.Struct, frozen=True):

@@ -186,6 +186,7 @@ def a_node(
     since: float | None = None,
     created: float = 0.0,
     hostname: bool = True,
+    features: Sequence[str] = (),
 ) -> Node:
     """Return a node.
 
@@ -217,6 +218,7 @@ def a_node(
                 "capacity": amounts,
                 "allocatable": {**amounts, **(allocatable or {})},
                 "conditions": [*([] if ready is None else [ready_condition]), *conditions],
+                "declaredFeatures": list(features),
             },
         }
     )

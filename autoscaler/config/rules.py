@@ -71,6 +71,12 @@ class Rules(msgspec.Struct, frozen=True):
         "1.35",
     ] = True
 
+    declared_features_count: Annotated[
+        bool,
+        "A pod that needs a feature of its node fits only where `status.declaredFeatures` names it; otherwise such "
+        "features are ignored.",
+        "1.36",
+    ] = True
     gangs_are_whole: Annotated[
         bool, "Nodes are bought for a gang of pods only if its minimum can start; otherwise pod by pod."
     ] = True

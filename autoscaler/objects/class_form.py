@@ -2,6 +2,7 @@
 
 import msgspec
 
+from autoscaler.objects.declared_features import uses_host_network_in_user_namespace
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, controller_of
 from autoscaler.objects.podspec import (
     Affinity,
@@ -66,6 +67,9 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
     """See `PodClass.own_claims`."""
     scheduling_group: SchedulingGroup | None = None
     workload_ref: WorkloadRef | None = None
+    host_network: bool | None = None
+    """Known only together with `host_users`: alone, neither decides anything."""
+    host_users: bool | None = None
 
     @property
     def resize(self) -> PodResize:
@@ -80,6 +84,7 @@ def form_of(
 ) -> ClassForm:
     """Return the form of the class of pods with this metadata and spec; `annotations` are those that decisions read."""
     volumes = [volume for volume in spec.volumes if volume.matters]
+    apart = uses_host_network_in_user_namespace(spec)
     return ClassForm(
         namespace=meta.namespace or "default",
         labels=meta.labels,
@@ -108,6 +113,8 @@ def form_of(
         resize_pending=resize.pending,
         scheduling_group=spec.scheduling_group,
         workload_ref=spec.workload_ref,
+        host_network=apart or None,
+        host_users=False if apart else None,
     )
 
 

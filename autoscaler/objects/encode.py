@@ -36,6 +36,7 @@ def node_form(node: Node) -> Plain:
             "capacity": _amounts(node.capacity),
             "allocatable": _amounts(node.allocatable),
             "conditions": node.conditions,
+            **({"declaredFeatures": sorted(node.declared_features)} if node.declared_features else {}),
         },
     }
 

@@ -1,6 +1,7 @@
 """Matches a pod with nodes by name, labels and taints, without other pods.
 
-Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, TaintToleration and NodeAffinity.
+Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, TaintToleration, NodeAffinity and
+NodeDeclaredFeatures.
 """
 
 from collections.abc import Mapping
@@ -35,6 +36,11 @@ def wants_node(cls: PodClass, labels: Mapping[str, str], name: str) -> bool:
     if any(labels.get(key) != value for key, value in cls.node_selector.items()):
         return False
     return cls.node_affinity is None or selector_matches(cls.node_affinity, labels, name)
+
+
+def undeclared(cls: PodClass, node: Node) -> frozenset[str]:
+    """Return the features that the class needs and the node does not declare."""
+    return cls.features - node.declared_features
 
 
 def daemon_belongs(cls: PodClass, node: Node) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 
 import msgspec
 
@@ -71,6 +72,7 @@ class _NodeStatus(Wire, frozen=True):
     capacity: dict[str, str | int | float] = {}
     allocatable: dict[str, str | int | float] = {}
     conditions: list[NodeCondition] = []
+    declared_features: list[str] = []
 
 
 class NodeWire(Wire, frozen=True):
@@ -94,6 +96,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
     capacity: Mapping[str, int] = {}
     allocatable: Mapping[str, int] = {}
     conditions: tuple[NodeCondition, ...] = ()
+    declared_features: frozenset[str] = frozenset()
+    """Features that pods may ask for, as its kubelet tells; nodes that declare the same share the object."""
     created: float = 0.0
     deleted: float | None = None
 
@@ -121,6 +125,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
         return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
+@lru_cache(maxsize=64)
+def _shared(features: frozenset[str]) -> frozenset[str]:
+    return features
+
+
 def keep_node(wire: NodeWire) -> Node:
     """Turn a node of the API into a kept one; raises `ValueError` on bad values."""
     meta, status = wire.metadata, wire.status
@@ -135,6 +144,7 @@ def keep_node(wire: NodeWire) -> Node:
         capacity=quantity.amounts(status.capacity),
         allocatable=quantity.amounts(status.allocatable),
         conditions=tuple(status.conditions),
+        declared_features=_shared(frozenset(status.declared_features)),
         created=unix_seconds(meta.creation_timestamp) if meta.creation_timestamp else 0.0,
         deleted=optional_seconds(meta.deletion_timestamp),
     )

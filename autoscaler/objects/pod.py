@@ -92,6 +92,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     scheduler_name: str = "default-scheduler"
     restart_policy: str = "Always"
     grace_s: int = DEFAULT_GRACE_S
+    features: frozenset[str] = frozenset()
+    """The features that its node must declare."""
     gang: GangRef | None = None
     """The gang that its pods belong to."""
     headroom: str | None = None

@@ -11,6 +11,7 @@ import msgspec
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
 from autoscaler.objects.class_form import ClassForm, form_of, nameless, spec_of
+from autoscaler.objects.declared_features import features_needed
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.gang import GANG_ANNOTATIONS, gang_of
 from autoscaler.objects.meta import (
@@ -168,6 +169,7 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec, alike: bytes) -> PodC
         scheduler_name=form.scheduler_name,
         restart_policy=form.restart_policy,
         grace_s=DEFAULT_GRACE_S if grace is None else grace,
+        features=features_needed(spec),
         gang=gang_of(form),
         headroom=form.labels.get(POOL) if form.labels.get(MANAGED_BY) == MANAGER else None,
     )

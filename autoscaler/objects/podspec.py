@@ -207,6 +207,12 @@ class Port(Wire, frozen=True):
     protocol: str = "TCP"
 
 
+class RestartRule(Wire, frozen=True):
+    """What the kubelet does when a container exits in a certain way; in which way decides nothing."""
+
+    action: str = ""
+
+
 class Container(Wire, frozen=True):
     """The part of a container that is read: decisions depend on requests and ports, start-up estimates on the image."""
 
@@ -214,6 +220,7 @@ class Container(Wire, frozen=True):
     resources: Resources = Resources()
     ports: list[Port] = []
     restart_policy: str | None = None
+    restart_policy_rules: list[RestartRule] = []
     image: str = ""
 
     @property
@@ -260,6 +267,8 @@ class PodSpec(Wire, frozen=True):
     preemption_policy: str | None = None
     scheduler_name: str = "default-scheduler"
     scheduling_gates: list[Present] = []
+    host_network: bool | None = None
+    host_users: bool | None = None
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
     scheduling_group: SchedulingGroup | None = None

@@ -95,6 +95,12 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Compare the request and the selectors with the ResourceSlices of the group's nodes. New nodes have the "
             "devices of the group's other nodes: a group without any nodes has none.",
         ),
+        NoFit.FEATURES: Meaning(
+            "The node does not declare a feature that the pod needs in `status.declaredFeatures`: its kubelet is too "
+            "old, or the feature is off there. New nodes declare what the group's other nodes do. For a group without "
+            "nodes that is what its template says, else what all nodes of the cluster declare.",
+            "Upgrade the group's nodes, or switch the feature on in their kubelets.",
+        ),
         NoFit.TOO_MUCH_WORK: Meaning(
             "The pod has so many constraints that the autoscaler tries no node for it: it buys no node for the "
             "pod, and removes no node that the pod would have to leave. If the required anti-affinity of a "

@@ -306,12 +306,14 @@ class _Maker(msgspec.Struct, frozen=True):
     def from_cloud(self, group_id: str, cloud: NodeTemplate, before: CachedTemplate | None) -> CachedTemplate:
         """Return the entry of a group that only the cloud can describe; raises `ValueError` on bad quantities and
         `msgspec.MsgspecError` on bad pods."""
-        if before is not None and self.same_daemons and before.cloud == cloud:
+        features = self._features(cloud)
+        same_features = before is not None and before.template.node.declared_features == features
+        if before is not None and same_features and self.same_daemons and before.cloud == cloud:
             return before
         pods = tuple(self.terms.interner.decoder().one(pod) for pod in cloud.pods)
         told = cloud.resource_slices if self.terms.devices else ()
         devices = described_pools(map(described_slice, told), template_name(group_id))
-        template = self._made(group_id, _described(cloud), pods, self._attach_limits(cloud), all_daemons=True)
+        template = self._made(group_id, _described(cloud, features), pods, self._attach_limits(cloud), all_daemons=True)
         template = _same_if_equal(msgspec.structs.replace(template, pools=devices), before)
         return CachedTemplate(
             template=template,
@@ -328,6 +330,13 @@ class _Maker(msgspec.Struct, frozen=True):
         reported = None if example is None else self.view.related.csi_nodes.get(example.name)
         told = {} if cloud is None else cloud.attach_limits
         return {**told, **({} if reported is None else reported.attach_limits)}
+
+    def _features(self, cloud: NodeTemplate) -> frozenset[str]:
+        """Return the features that a new node declares: what the cloud says, else what all nodes have in common."""
+        if cloud.declared_features:
+            return frozenset(cloud.declared_features)
+        kinds = {node.declared_features for node in self.view.nodes}
+        return frozenset.intersection(*kinds) if kinds else frozenset()
 
     def _made(
         self, group_id: str, example: Node, pods: tuple[Pod, ...], limits: Mapping[str, int], *, all_daemons: bool
@@ -378,7 +387,7 @@ def _daemon(daemon_set: DaemonSet, interner: PodInterner) -> TemplateDaemonSet:
     return TemplateDaemonSet(daemon_set.name, daemon_set.uid, cls, critical)
 
 
-def _described(cloud: NodeTemplate) -> Node:
+def _described(cloud: NodeTemplate, features: frozenset[str]) -> Node:
     """Return the node of a cloud's description, with labels under their deprecated names too."""
     labels = dict(cloud.labels)
     for name, deprecated in _MIRRORED:
@@ -391,4 +400,5 @@ def _described(cloud: NodeTemplate) -> Node:
         taints=tuple(Taint(key=taint.key, effect=taint.effect, value=taint.value) for taint in cloud.taints),
         capacity=quantity.amounts(cloud.capacity),
         allocatable=quantity.amounts({**cloud.capacity, **cloud.allocatable}),
+        declared_features=features,
     )

@@ -100,6 +100,7 @@ def _template(template: NodeTemplate) -> Plain:
         "capacity": dict(template.capacity),
         "allocatable": dict(template.allocatable),
         **({"attachLimits": dict(template.attach_limits)} if template.attach_limits else {}),
+        **({"declaredFeatures": list(template.declared_features)} if template.declared_features else {}),
         **({"zones": {zone: dict(labels) for zone, labels in template.zones.items()}} if template.zones else {}),
     }
 

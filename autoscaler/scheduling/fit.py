@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from types import MappingProxyType
 
 from autoscaler.objects import quantity
-from autoscaler.objects.matching import selector_matches, untolerated, wants_node
+from autoscaler.objects.matching import selector_matches, undeclared, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests
@@ -38,6 +38,9 @@ def rejections(
         yield from _affinity(cls, node, profile)
     if profile.asks(NoFit.RESOURCES):
         yield from shortages(cls, free, profile, resizing)
+    if profile.asks(NoFit.FEATURES) and (missing := undeclared(cls, node)):
+        message = "node(s) didn't match Pod's required features"
+        yield Rejection(NoFit.FEATURES, message, f"the node does not declare {', '.join(sorted(missing))}")
 
 
 def shortages(cls: PodClass, free: Requests, profile: Profile, resizing: Requests = NOTHING) -> Iterator[Rejection]:

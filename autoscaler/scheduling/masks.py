@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from autoscaler.objects.matching import untolerated
+from autoscaler.objects.matching import undeclared, untolerated
 from autoscaler.objects.meta import Operator, Requirement
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
@@ -42,6 +42,12 @@ def tolerated(cls: PodClass, trial: Trial) -> Mask:
     per_code = np.array([untolerated(cls, taints) is None for taints in trial.vocabulary.taints], dtype=np.bool_)
     result: Mask = per_code[trial.taint_codes]
     return result
+
+
+def declaring(cls: PodClass, trial: Trial) -> Mask:
+    """Return the nodes that declare every feature that the class needs."""
+    nodes = map(trial.node, range(trial.count))
+    return np.fromiter((not undeclared(cls, node) for node in nodes), dtype=np.bool_, count=trial.count)
 
 
 def _term(trial: Trial, term: NodeSelectorTerm) -> Mask:

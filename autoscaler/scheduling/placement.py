@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.matching import selector_matches, untolerated, wants_node
+from autoscaler.objects.matching import selector_matches, undeclared, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests, add_amounts
@@ -64,10 +64,12 @@ DEFAULT_PROFILE = Profile()
 
 
 def accepts(cls: PodClass, node: Node, profile: Profile = DEFAULT_PROFILE) -> bool:
-    """Whether name, labels and taints of a node suit the class, cordon aside."""
+    """Whether name, labels, taints and declared features of a node suit the class, cordon aside."""
     if cls.node_name and cls.node_name != node.name and profile.asks(NoFit.NODE_NAME):
         return False
     if profile.asks(NoFit.TAINT) and untolerated(cls, node.taints) is not None:
+        return False
+    if profile.asks(NoFit.FEATURES) and undeclared(cls, node):
         return False
     if not profile.asks(NoFit.NODE_AFFINITY):
         return True
@@ -112,7 +114,7 @@ class Placer:
         return self._work.exceeded(cls)
 
     def accepted(self, cls: PodClass, window: slice) -> Mask:
-        """Return the nodes of the window whose name, labels and taints suit the class, cordon aside."""
+        """Return the nodes of the window that suit the class by themselves, room and cordon aside; see `accepts`."""
         trial = self.trial
         known = self._accepted.get(cls)
         if known is None:
@@ -138,6 +140,8 @@ class Placer:
             mask &= masks.wanted(cls, trial)
             if profile.added_affinity is not None:
                 mask &= masks.selected(profile.added_affinity, trial)
+        if cls.features and profile.asks(NoFit.FEATURES):
+            mask &= masks.declaring(cls, trial)
         return mask
 
     def need(self, cls: PodClass) -> Amounts:

@@ -72,7 +72,7 @@ def profile_of(settings: SchedulerProfile, rules: Rules, *, device_claims: bool 
         ignored_resources=frozenset(settings.ignored_resources),
         ignored_resource_groups=frozenset(settings.ignored_resource_groups),
         default_spread=tuple(msgspec.convert(constraints, list[SpreadConstraint])),
-        disabled=frozenset(settings.disabled),
+        disabled=frozenset(settings.disabled).union(() if rules.declared_features_count else (NoFit.FEATURES,)),
         passes_over_cordoned=not rules.tolerated_cordons_are_open,
         device_claims=device_claims and rules.device_claims_count,
     )

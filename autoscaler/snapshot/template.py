@@ -157,6 +157,7 @@ def fresh_node(example: Node, name: str, taints: PassingTaints, *, marked: bool,
         capacity=example.capacity,
         allocatable=example.allocatable,
         conditions=_READY,
+        declared_features=example.declared_features,
     )
 
 

@@ -194,6 +194,7 @@ def template_bytes(name: str, template: NodeTemplate) -> bytes:
             "capacity": dict(template.capacity),
             "allocatable": {**template.capacity, **template.allocatable},
             "conditions": [{"type": "Ready", "status": "True"}],
+            "declaredFeatures": list(template.declared_features),
         },
     }
     return codec.encode("Node", node, KUBERNETES)
@@ -210,6 +211,7 @@ def template_of(content: bytes) -> NodeTemplate:
         taints=tuple(Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")) for taint in taints),
         capacity=status.get("capacity", {}),
         allocatable=status.get("allocatable", {}),
+        declared_features=tuple(status.get("declaredFeatures", ())),
     )
 
 

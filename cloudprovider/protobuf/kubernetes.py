@@ -63,8 +63,10 @@ _TEXT: Mapping[str, str] = {
         "[]ContainerPort; 7 env []EnvVar; 8 resources ResourceRequirements; 9 volumeMounts "
         "[]VolumeMount; 13 terminationMessagePath string; "
         "14 imagePullPolicy string; 16 stdin bool; 17 stdinOnce bool; 18 tty bool; 20 "
-        "terminationMessagePolicy string; 24 restartPolicy string"
+        "terminationMessagePolicy string; 24 restartPolicy string; 25 restartPolicyRules []ContainerRestartRule"
     ),
+    "ContainerRestartRule": "1 action string; 2 exitCodes ContainerRestartRuleOnExitCodes",
+    "ContainerRestartRuleOnExitCodes": "1 operator string; 2 values []int",
     "VolumeMount": (
         "1 name string; 2 readOnly bool; 3 mountPath string; 4 subPath string; 5 mountPropagation string; 6 "
         "subPathExpr string"
@@ -133,7 +135,9 @@ _TEXT: Mapping[str, str] = {
     "Node": "1 metadata ObjectMeta; 2 spec NodeSpec; 3 status NodeStatus",
     "NodeSpec": "3 providerID string; 4 unschedulable bool; 5 taints []Taint",
     "Taint": "1 key string; 2 value string; 3 effect string; 4 timeAdded Time",
-    "NodeStatus": "1 capacity {}Quantity; 2 allocatable {}Quantity; 4 conditions []NodeCondition",
+    "NodeStatus": (
+        "1 capacity {}Quantity; 2 allocatable {}Quantity; 4 conditions []NodeCondition; 14 declaredFeatures []string"
+    ),
     "NodeCondition": "1 type string; 2 status string; 4 lastTransitionTime Time; 5 reason string; 6 message string",
     "LocalObjectReference": "1 name string",
     "Deployment": "1 metadata ObjectMeta; 2 spec DeploymentSpec",

@@ -12,6 +12,7 @@
           capacity: {cpu: "4", memory: 16Gi}        # pods defaults to 110
           allocatable: {cpu: 3900m, memory: 15Gi}   # defaults to capacity, and the reverse
           attachLimits: {ebs.csi.aws.com: 25}       # volumes that a node can attach, by CSI driver
+          declaredFeatures: [RestartAllContainersOnContainerExits]  # of a node's status
           zones: [a, b]                   # a machine comes where there are the fewest; {a: {label: value}} adds labels
         templatePods: []                  # v1.Pods that come with every node
         templateResourceSlices: []        # v1.ResourceSlices: the devices that come with every node

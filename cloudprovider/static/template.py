@@ -50,6 +50,7 @@ class _Spec(Lenient, frozen=True, kw_only=True):
 class _Status(Lenient, frozen=True, kw_only=True):
     capacity: dict[str, Quantity] | None = None
     allocatable: dict[str, Quantity] | None = None
+    declared_features: list[str] = []
 
 
 class _Template(Strict, frozen=True, kw_only=True):
@@ -62,6 +63,7 @@ class _Template(Strict, frozen=True, kw_only=True):
     """Names, or by name the labels of nodes there."""
     attach_limits: dict[str, Count] = {}
     """Volumes that a node can attach, by CSI driver."""
+    declared_features: list[str] = []
     capacity: dict[str, Quantity] | None = None
     allocatable: dict[str, Quantity] | None = None
 
@@ -121,6 +123,7 @@ def decode_template(
         zones=_zones(fields.get("zones"), f"{path}.zones", reader),
         attach_limits=fields.get("attach_limits", {}),
         resource_slices=tuple(resource_slices),
+        declared_features=tuple(fields.get("declared_features", ())),
     )
 
 

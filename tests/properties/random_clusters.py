@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.objects.declared_features import HOST_NETWORK_USERS
 from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.node import HOSTNAME, ZONES, Node
 from autoscaler.objects.pod import Pod, PodClass
@@ -76,6 +77,7 @@ class Dice:
             zone=pick.choice(("a", "b", "c")) if self.maybe(0.9) else None,
             taints=pick.sample(TAINTS, pick.choice((0, 0, 0, 0, 1, 2))),
             cordoned=self.maybe(0.1),
+            features=[HOST_NETWORK_USERS] if self.maybe(0.6) else (),
         )
 
     def app(self) -> dict[str, str]:
@@ -271,7 +273,10 @@ class Dice:
             spread=[self.constraint() for _ in self.several(chance)],
             tolerations=[self.toleration() for _ in self.several(0.4)],
             volumes=self.volumes() if not plain and self.maybe(0.2) else (),
-            spec=claiming(*self.devices()) if not plain and self.maybe(0.1) else None,
+            spec={
+                **(claiming(*self.devices()) if not plain and self.maybe(0.1) else {}),
+                **({"hostNetwork": True, "hostUsers": False} if self.maybe(0.05) else {}),
+            },
         )
 
     def devices(self) -> list[str]:

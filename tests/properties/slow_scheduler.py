@@ -117,6 +117,7 @@ class SlowCluster:
             *self._anti_affinity(cls, at),
             *self._anti_affinity_of_others(cls, at),
             *self._devices(cls, at),
+            *self._features(cls, at),
         ]
 
     def _unschedulable(self, cls: PodClass, at: int) -> Iterator[str]:
@@ -161,6 +162,11 @@ class SlowCluster:
         here = [pod.cls for pod in self.placed if pod.at == at]
         everywhere = [pod.cls for pod in self.placed]
         yield from volume_objections(cls, self.node(at), here, everywhere, self.related, one_term_holds)
+
+    def _features(self, cls: PodClass, at: int) -> Iterator[str]:
+        declared = self.node(at).declared_features
+        if any(name not in declared for name in cls.features):
+            yield "node(s) didn't match Pod's required features"
 
     def _devices(self, cls: PodClass, at: int) -> Iterator[str]:
         """There are no devices here: what is not allocated, or was until its last user left, never will be."""

@@ -132,6 +132,19 @@ def test_a_template_may_bring_devices() -> None:
     assert found.groups[0].template.resource_slices == tuple(devices)
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        pytest.param({"capacity": {"cpu": "2"}, "declaredFeatures": ["A"]}, id="short form"),
+        pytest.param({"status": {"capacity": {"cpu": "2"}, "declaredFeatures": ["A"]}}, id="node"),
+    ],
+)
+def test_a_template_may_declare_features(template: object) -> None:
+    found = decode_cloud(a_document(template=template)).groups[0].template
+    assert found is not None
+    assert found.declared_features == ("A",)
+
+
 def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
     assert decode_cloud(a_document(template=None)).groups[0].template is None
 

@@ -50,9 +50,11 @@ def a_view(
     daemon_sets: Sequence[DaemonSet] = (),
     cloud: NodeTemplate | None = CLOUD,
     gpu_label: str = "",
+    foreign: Sequence[str] = (),
 ) -> ClusterView:
     group = a_group("web", target=1, template=cloud)
-    groups = Groups((group,), {node.name: "web" for node in nodes}, gpu_label=gpu_label)
+    of_node = {node.name: "web" for node in nodes if node.name not in foreign}
+    groups = Groups((group,), of_node, gpu_label=gpu_label)
     related = Related(daemon_sets={daemon_set.key: daemon_set for daemon_set in daemon_sets})
     return view_of(nodes, pods, groups=groups, related=related)
 
@@ -648,3 +650,33 @@ def test_limits_of_volumes_can_be_left_out() -> None:
     terms = TemplateTerms(options, HealthOptions(), rules, INTERNER, attach_limits=False)
     templates, _ = choose_templates(view, readings, TemplateCache(), terms, NOW)
     assert templates["web"].attach_limits == {}
+
+
+@pytest.mark.parametrize(
+    ("cloud", "nodes", "expected"),
+    [
+        pytest.param((), {}, set(), id="nothing is known"),
+        pytest.param(("A",), {}, {"A"}, id="what the cloud says"),
+        pytest.param((), {"web": ("A", "B"), "other": ("B",)}, {"A", "B"}, id="what a node of the group declares"),
+        pytest.param(("C",), {"web": ("A",)}, {"A"}, id="not what the cloud says of a group with nodes"),
+        pytest.param((), {"other": ("A", "B"), "more": ("B",)}, {"B"}, id="what all other nodes declare"),
+        pytest.param((), {"other": ("A", "B"), "more": ()}, set(), id="what not every other node declares"),
+        pytest.param(("A",), {"other": ("B",)}, {"A"}, id="the cloud before other nodes"),
+    ],
+)
+def test_features_that_a_new_node_declares(
+    cloud: tuple[str, ...], nodes: dict[str, tuple[str, ...]], expected: set[str]
+) -> None:
+    told = msgspec.structs.replace(CLOUD, declared_features=cloud)
+    made = [an_example(name, features=has) for name, has in nodes.items()]
+    view = a_view(made, cloud=told, foreign=("other", "more"))
+    template, _ = choose(view)
+    assert template is not None
+    assert template.node.declared_features == expected
+
+
+def test_features_of_a_new_node_follow_the_nodes_there_are() -> None:
+    _, cache = choose(a_view(cloud=CLOUD))
+    template, _ = choose(a_view([an_example("other", features="A")], foreign=("other",)), cache)
+    assert template is not None
+    assert template.node.declared_features == {"A"}

@@ -137,6 +137,7 @@ REFUSED = {
     NoFit.VOLUME_BINDING: (a_pod(volumes=using("missing-volume")), a_node()),
     NoFit.SPREAD: (a_pod(spread=[over(ZONE)]), a_node()),
     NoFit.POD_AFFINITY: (a_pod(near=[{"topologyKey": ZONE}]), a_node()),
+    NoFit.FEATURES: (a_pod(spec={"hostNetwork": True, "hostUsers": False}), a_node()),
     NoFit.DEVICES: (a_pod(spec={"resourceClaims": [{"name": "gpu"}]}), a_node()),
 }
 
