@@ -77,6 +77,12 @@ class Rules(msgspec.Struct, frozen=True):
         "features are ignored.",
         "1.36",
     ] = True
+    needed_csi_drivers_run: Annotated[
+        bool,
+        "If a CSIDriver has preventPodSchedulingIfMissing, pods with its volumes fit only where the driver runs, and a "
+        "young node on which it does not run yet is not ready; otherwise the field is ignored.",
+        "1.37",
+    ] = True
     gangs_are_whole: Annotated[
         bool, "Nodes are bought for a gang of pods only if its minimum can start; otherwise pod by pod."
     ] = True

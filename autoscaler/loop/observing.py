@@ -14,6 +14,7 @@ from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.registry import memory as memories
+from autoscaler.registry.csi_drivers import awaiting_drivers
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
@@ -56,7 +57,11 @@ class Observing:
         stage = replace(stage, memory=self._caught_up(stage, view))
         silent_s = late(view.silence_s, config.kube.max_watch_silence_s)
         terms = ready_terms(config.templates, view.groups.gpu_label, config.rules)
-        readings = read(view.nodes, terms, stage.memory.readings, devices_of(view, stage.memory.templates.pools))
+        known = stage.memory.templates
+        found = devices_of(view, known.pools)
+        if awaiting := awaiting_drivers(view, known.csi_drivers, config.health, config.rules, now):
+            found = replace(found, lacking=found.lacking | awaiting)
+        readings = read(view.nodes, terms, stage.memory.readings, found)
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
             self._events.empty_cluster(now, stage.memory.registry.started, has_nodes=bool(view.nodes))
             stage = replace(stage, memory=without_timers(stage.memory))

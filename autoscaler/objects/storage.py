@@ -210,6 +210,11 @@ class CsiNode(Resource, frozen=True):
     spec: CsiNodeSpec = CsiNodeSpec()
 
     @property
+    def driver_names(self) -> frozenset[str]:
+        """The names of the drivers that run on the node."""
+        return frozenset(driver.name for driver in self.spec.drivers)
+
+    @property
     def attach_limits(self) -> dict[str, int]:
         """How many volumes the node can attach, by driver; drivers without a limit are left out."""
         rooms = ((driver.name, driver.allocatable) for driver in self.spec.drivers)
@@ -221,6 +226,8 @@ class CsiDriverSpec(Wire, frozen=True):
 
     storage_capacity: bool = False
     """Whether volumes are made only where the driver has published enough free storage."""
+    prevent_pod_scheduling_if_missing: bool = False
+    """Whether pods that use its volumes go only to nodes on which it runs."""
 
 
 class CsiDriver(Resource, frozen=True):

@@ -70,8 +70,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         NoFit.VOLUME_LIMITS: Meaning(
             "The node already has as many volumes of the CSI driver as it can attach, or a new one can attach fewer "
-            "than the pod needs.",
-            "Spread the pods over more nodes, or use machines that can attach more volumes.",
+            "than the pod needs. Or the driver does not run on the node, and its CSIDriver has "
+            "`preventPodSchedulingIfMissing`.",
+            "Spread the pods over more nodes, or use machines that can attach more volumes; make the driver run on the "
+            "group's nodes.",
         ),
         NoFit.VOLUME_BINDING: Meaning(
             "A claim is missing or unbound, or the node cannot reach its volume.",

@@ -41,7 +41,7 @@ class NodeDevices(msgspec.Struct, frozen=True):
     with_gpus: frozenset[str] = frozenset()
     """Nodes whose GPUs are devices; they need not offer GPUs as an extended resource."""
     lacking: frozenset[str] = frozenset()
-    """Nodes with fewer device pools than other nodes of their group."""
+    """Nodes with fewer device pools than other nodes of their group, or without a CSI driver that comes later."""
 
     def of(self, name: str) -> tuple[bool, bool]:
         """Return whether a node has GPUs among its devices, and whether it lacks pools."""

@@ -7,6 +7,7 @@ very same `Template` object pass after pass.
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -17,14 +18,14 @@ from autoscaler.current_step import in_hand
 from autoscaler.objects import quantity
 from autoscaler.objects.devices import described_slice
 from autoscaler.objects.matching import daemon_belongs
-from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.workload import DaemonSet
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.example_nodes import NO_EXAMPLES, Examples, find_examples
 from autoscaler.scaleup.shortfall import Lacking, Lowered, Shortfall, lacking, lowered, smaller
+from autoscaler.scaleup.template_daemons import TemplateDaemonSet, template_daemon
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.devices import DevicePool, complete_pools, described_pools, pools_by_node
 from autoscaler.snapshot.groups import Group
@@ -38,8 +39,6 @@ from autoscaler.snapshot.template import (
 )
 from cloudprovider.interface import NodeTemplate
 
-_CRITICAL = "system-node-critical"
-_PREEMPTS = "PreemptLowerPriority"
 _MIRRORED = (INSTANCE_TYPES, REGIONS, ZONES)
 
 
@@ -77,14 +76,8 @@ class CachedTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """How many devices each complete pool of the example has, by driver."""
 
 
-class TemplateDaemonSet(msgspec.Struct, frozen=True):
-    """A DaemonSet as far as templates care."""
-
-    name: str
-    uid: str
-    cls: PodClass
-    critical: bool
-    """Whether it makes room for itself on nodes that are full."""
+Brought = dict[str, Any]
+"""Fields of a template that come neither from its node nor from its pods."""
 
 
 class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,6 +106,12 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
         """How many devices each complete pool of a group's nodes has, by driver; groups without any are left out."""
         return {group_id: entry.pools for group_id, entry in self.entries.items() if entry.pools}
 
+    @property
+    def csi_drivers(self) -> Mapping[str, frozenset[str]]:
+        """The CSI drivers that run on new nodes, by group id; groups without any are left out."""
+        templates = ((group_id, entry.template) for group_id, entry in self.entries.items())
+        return {group_id: template.csi_drivers for group_id, template in templates if template.csi_drivers}
+
 
 class TemplateTerms(msgspec.Struct, frozen=True):
     """The configuration of templates, and where the classes of their pods are kept."""
@@ -136,7 +135,7 @@ def choose_templates(
     """
     daemon_sets = tuple(view.related.daemon_sets.values())
     same_daemons = daemon_sets == cache.daemon_sets
-    daemons = cache.daemons if same_daemons else tuple(_daemon(found, terms.interner) for found in daemon_sets)
+    daemons = cache.daemons if same_daemons else tuple(template_daemon(found, terms.interner) for found in daemon_sets)
     pools = pools_by_node(view.related.resource_slices)
     maker = _Maker(view, terms, now, readings.terms.taints, daemons, same_daemons, pools)
     examples = find_examples(view, readings, terms.rules, terms.health, now)
@@ -283,14 +282,12 @@ class _Maker(msgspec.Struct, frozen=True):
         node, pods = self.view.nodes[position], self.view.pods[position]
         seen_s = self.now.mono
         incomplete = source is TemplateSource.INCOMPLETE_NODE
-        limits = self._attach_limits(group.template, node)
-        devices = self.pools.get(node.name, ())
+        brought = self._brought(group.template, node)
         unchanged = before is not None and before.example is node and before.example_pods is pods
-        if before is not None and unchanged and self.same_daemons and _brings(before.template, limits, devices):
+        if before is not None and unchanged and self.same_daemons and _brings(before.template, brought):
             template = before.template
         else:
-            template = self._made(group.id, node, pods, limits, all_daemons=self.terms.options.force_ds)
-            template = msgspec.structs.replace(template, pools=devices)
+            template = self._made(group.id, node, pods, brought, all_daemons=self.terms.options.force_ds)
             template = _same_if_equal(template, before)
         return CachedTemplate(
             template=template,
@@ -300,7 +297,7 @@ class _Maker(msgspec.Struct, frozen=True):
             example_pods=pods,
             described=group.template,
             incomplete=incomplete,
-            pools=complete_pools(devices),
+            pools=complete_pools(template.pools),
         )
 
     def from_cloud(self, group_id: str, cloud: NodeTemplate, before: CachedTemplate | None) -> CachedTemplate:
@@ -311,25 +308,33 @@ class _Maker(msgspec.Struct, frozen=True):
         if before is not None and same_features and self.same_daemons and before.cloud == cloud:
             return before
         pods = tuple(self.terms.interner.decoder().one(pod) for pod in cloud.pods)
-        told = cloud.resource_slices if self.terms.devices else ()
-        devices = described_pools(map(described_slice, told), template_name(group_id))
-        template = self._made(group_id, _described(cloud, features), pods, self._attach_limits(cloud), all_daemons=True)
-        template = _same_if_equal(msgspec.structs.replace(template, pools=devices), before)
+        brought = {**self._brought(cloud), "pools": self._described_pools(group_id, cloud)}
+        template = self._made(group_id, _described(cloud, features), pods, brought, all_daemons=True)
         return CachedTemplate(
-            template=template,
+            template=_same_if_equal(template, before),
             source=TemplateSource.PROVIDER,
             seen_s=self.now.mono,
             cloud=cloud,
-            pools=complete_pools(devices),
+            pools=complete_pools(template.pools),
         )
 
-    def _attach_limits(self, cloud: NodeTemplate | None, example: Node | None = None) -> dict[str, int]:
-        """Return how many volumes a new node can attach: what the example reports, else what the cloud says."""
+    def _described_pools(self, group_id: str, cloud: NodeTemplate) -> tuple[DevicePool, ...]:
+        told = cloud.resource_slices if self.terms.devices else ()
+        return described_pools(map(described_slice, told), template_name(group_id))
+
+    def _brought(self, cloud: NodeTemplate | None, example: Node | None = None) -> Brought:
+        """Return devices, CSI drivers and their limits: what the example reports, else what the cloud says."""
+        name = "" if example is None else example.name
+        pools = self.pools.get(name, ())
         if not self.terms.attach_limits:
-            return {}
-        reported = None if example is None else self.view.related.csi_nodes.get(example.name)
+            return {"pools": pools}
+        reported = self.view.related.csi_nodes.get(name)
         told = {} if cloud is None else cloud.attach_limits
-        return {**told, **({} if reported is None else reported.attach_limits)}
+        return {
+            "pools": pools,
+            "attach_limits": {**told, **({} if reported is None else reported.attach_limits)},
+            "csi_drivers": None if reported is None else reported.driver_names,
+        }
 
     def _features(self, cloud: NodeTemplate) -> frozenset[str]:
         """Return the features that a new node declares: what the cloud says, else what all nodes have in common."""
@@ -339,7 +344,7 @@ class _Maker(msgspec.Struct, frozen=True):
         return frozenset.intersection(*kinds) if kinds else frozenset()
 
     def _made(
-        self, group_id: str, example: Node, pods: tuple[Pod, ...], limits: Mapping[str, int], *, all_daemons: bool
+        self, group_id: str, example: Node, pods: tuple[Pod, ...], brought: Brought, *, all_daemons: bool
     ) -> Template:
         name, suffix = template_name(group_id), suffix_of(group_id)
         node = fresh_node(
@@ -358,33 +363,15 @@ class _Maker(msgspec.Struct, frozen=True):
             for daemon in self.daemons
             if (all_daemons or daemon.critical) and daemon.uid not in running and daemon_belongs(daemon.cls, node)
         ]
-        return Template(node, (*kept, *added), attach_limits=limits)
+        return Template(node, (*kept, *added), **brought)
 
 
-def _brings(template: Template, limits: Mapping[str, int], devices: tuple[DevicePool, ...]) -> bool:
-    return template.attach_limits == limits and template.pools == devices
+def _brings(template: Template, brought: Brought) -> bool:
+    return all(getattr(template, name) == value for name, value in brought.items())
 
 
 def _same_if_equal(template: Template, before: CachedTemplate | None) -> Template:
     return before.template if before is not None and before.template == template else template
-
-
-def _daemon(daemon_set: DaemonSet, interner: PodInterner) -> TemplateDaemonSet:
-    """Return a DaemonSet with the class of the pods that its controller would create."""
-    pods = daemon_set.spec.template
-    owner = OwnerReference(
-        kind="DaemonSet", name=daemon_set.name, uid=daemon_set.uid, api_version="apps/v1", controller=True
-    )
-    meta = ObjectMeta(
-        name=daemon_set.name,
-        namespace=daemon_set.namespace,
-        labels=pods.metadata.labels,
-        annotations=pods.metadata.annotations,
-        owner_references=[owner],
-    )
-    cls = interner.class_of(meta, pods.spec, node_name=pods.spec.node_name)
-    critical = cls.priority_class_name == _CRITICAL and cls.preemption_policy in (None, _PREEMPTS)
-    return TemplateDaemonSet(daemon_set.name, daemon_set.uid, cls, critical)
 
 
 def _described(cloud: NodeTemplate, features: frozenset[str]) -> Node:

@@ -32,6 +32,8 @@ class Profile(msgspec.Struct, frozen=True):
     """Whether a search never tries cordoned nodes, even for pods that tolerate them."""
     most_work: int = Pods().max_pod_evaluation_work
     """Pods whose constraints make more work are not tried; see `work.WorkLimit`."""
+    needs_drivers: bool = True
+    """Whether a CSI driver may ask that pods with its volumes go only where it runs."""
     device_claims: bool = True
     """Whether pods with claims for devices need them allocated; otherwise claims do not count."""
 
@@ -74,5 +76,6 @@ def profile_of(settings: SchedulerProfile, rules: Rules, *, device_claims: bool 
         default_spread=tuple(msgspec.convert(constraints, list[SpreadConstraint])),
         disabled=frozenset(settings.disabled).union(() if rules.declared_features_count else (NoFit.FEATURES,)),
         passes_over_cordoned=not rules.tolerated_cordons_are_open,
+        needs_drivers=rules.needed_csi_drivers_run,
         device_claims=device_claims and rules.device_claims_count,
     )

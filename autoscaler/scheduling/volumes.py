@@ -107,6 +107,7 @@ class Attachments:
         self._users: dict[Handle, dict[int, int]] = {}
         self._limits: dict[str, Positions] = {}
         self._template_limits: dict[str, list[int]] = {}
+        self._runs: dict[str, Mask] = {}
         view = trial.view
         self._left_attached: dict[Handle, set[int]] = {}
         """Where volumes are attached by their VolumeAttachment, whether a pod uses them there or not."""
@@ -166,6 +167,19 @@ class Attachments:
         for driver, volumes in self.own(cls).items():
             self.attached(driver)[positions] += volumes * counts
 
+    def runs(self, driver: str, window: slice) -> Mask:
+        """Return the nodes of the window on which a driver runs; added nodes of which nothing is known pass too."""
+        trial, csi_nodes = self._trial, self._related.csi_nodes
+        known = self._runs.get(driver)
+        if known is None:
+            having = {name for name, one in csi_nodes.items() if driver in one.driver_names}
+            known = self._runs[driver] = np.array([node.name in having for node in trial.view.nodes], dtype=np.bool_)
+        if window.stop <= trial.base:
+            return known[window]
+        by_kind = [one.csi_drivers is None or driver in one.csi_drivers for one in trial.templates]
+        kinds = trial.kinds[max(window.start, trial.base) : window.stop]
+        return np.concatenate([known[window.start : trial.base], np.array(by_kind, dtype=np.bool_)[kinds]])
+
     def attached(self, driver: str) -> Positions:
         """Return how many different volumes of a driver each node has; there may be zeros beyond the last node."""
         known = self._attached.get(driver)
@@ -220,9 +234,12 @@ def _handle(key: str, related: Related) -> Handle | None:
 
 
 class LimitGuard:
-    """Keeps a class off nodes that cannot attach all its volumes. Source: NodeVolumeLimits."""
+    """Keeps a class off nodes that cannot attach all its volumes. Source: NodeVolumeLimits.
 
-    def __init__(self, cls: PodClass, attachments: Attachments) -> None:
+    `needed`: CSI drivers whose volumes go only to nodes on which they run.
+    """
+
+    def __init__(self, cls: PodClass, attachments: Attachments, needed: frozenset[str]) -> None:
         self._attachments = attachments
         by_driver: dict[str, set[Handle]] = {}
         for handle in sorted(attachments.handles(cls)):
@@ -230,6 +247,7 @@ class LimitGuard:
         self._shared: Mapping[str, frozenset[Handle]] = {name: frozenset(own) for name, own in by_driver.items()}
         self._own = attachments.own(cls)
         self._drivers = sorted({*self._shared, *self._own})
+        self._needed = needed.intersection(self._drivers)
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
@@ -247,7 +265,7 @@ class LimitGuard:
         new = len(mine) - self._attachments.attached_of(mine, window)
         free = self._attachments.limits(driver, window) - self._attachments.attached(driver)[window] - new
         room: Positions = np.maximum(free, 0) // own if own else np.where((new == 0) | (free >= 0), UNBOUNDED, 0)
-        return room
+        return np.where(self._attachments.runs(driver, window), room, 0) if driver in self._needed else room
 
     def affects_other_nodes(self, cls: PodClass) -> bool:
         """Volumes are attached to one node only; see `placement.Guard`."""
@@ -260,12 +278,20 @@ class LimitGuard:
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
         here = slice(position, position + 1)
+        if (missing := self.missing_driver(position)) is not None:
+            detail = f"CSIDriver {missing} has preventPodSchedulingIfMissing"
+            return Rejection(NoFit.VOLUME_LIMITS, f"{missing} CSI driver is not installed on the node", detail)
         for driver in self._drivers:
             if not self._room_of(driver, here)[0]:
                 limit = int(self._attachments.limits(driver, here)[0])
                 detail = f"driver {driver} attaches at most {limit} volumes here"
                 return Rejection(NoFit.VOLUME_LIMITS, "node(s) exceed max volume count", detail)
         return None
+
+    def missing_driver(self, position: int) -> str | None:
+        """Return the first driver that ought to run on a node and does not."""
+        here = slice(position, position + 1)
+        return next((driver for driver in sorted(self._needed) if not self._attachments.runs(driver, here)[0]), None)
 
 
 def volume_guards(
@@ -276,7 +302,8 @@ def volume_guards(
     if profile.asks(NoFit.VOLUME_RESTRICTIONS):
         yield RestrictionGuard(cls, tallies)
     if profile.asks(NoFit.VOLUME_LIMITS) and (cls.claims or _disks(cls)):
-        yield LimitGuard(cls, attachments())
+        needed = trial.view.related.needed_csi_drivers if profile.needs_drivers else frozenset[str]()
+        yield LimitGuard(cls, attachments(), needed)
     if not cls.claims:
         return
     if profile.asks(NoFit.VOLUME_BINDING):

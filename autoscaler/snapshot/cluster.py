@@ -82,6 +82,12 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     scalables: Mapping[str, Scalable] = {}
     """Controllers of several kinds with their templates, by `kind/namespace/name`."""
 
+    @property
+    def needed_csi_drivers(self) -> frozenset[str]:
+        """The CSI drivers whose volumes go only to nodes on which the driver runs."""
+        drivers = self.csi_drivers.items()
+        return frozenset(name for name, driver in drivers if driver.spec.prevent_pod_scheduling_if_missing)
+
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """An immutable view of the cluster at one moment."""

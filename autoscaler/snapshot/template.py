@@ -53,6 +53,8 @@ class Template(msgspec.Struct, frozen=True):
     """The zones of the group's new nodes; None if all are in the zone of `node`."""
     attach_limits: Mapping[str, int] = {}
     """How many volumes of a CSI driver the node can attach, by driver; drivers without an entry have no limit."""
+    csi_drivers: frozenset[str] | None = None
+    """The CSI drivers that run on the node; None where that is not known."""
 
     def copies(self, start: int, count: int) -> list["Template"]:
         """Return the next `count` nodes of the group, after `start` others have been added."""

@@ -297,7 +297,11 @@ class Dice:
         nodes = [self.node("t0"), a_node("t1", cpu="4", memory="8Gi", zone="c", labels={RACK: "r3", "disk": "ssd"})]
         limits = [{"disk": self.random.randint(0, 3)} if self.maybe(0.5) else {} for _ in range(2)]
         made = zip(nodes, picked, limits, strict=True)
-        return tuple(Template(node, pods, attach_limits=limit) for node, pods, limit in made)
+        drivers = [self.random.choice((frozenset[str](), frozenset(["disk"]))) for _ in range(2)]
+        return tuple(
+            Template(node, pods, attach_limits=limit, csi_drivers=running.union(limit))
+            for (node, pods, limit), running in zip(made, drivers, strict=True)
+        )
 
 
 def related(dice: Dice, nodes: Sequence[Node]) -> Related:
@@ -312,7 +316,8 @@ def related(dice: Dice, nodes: Sequence[Node]) -> Related:
     volumes = [plain_decoder(PersistentVolume).one(dice.volume(name)) for name in VOLUMES[1:]]
     classes = [plain_decoder(StorageClass).one(dice.storage_class(name)) for name in CLASSES]
     csi_nodes = [plain_decoder(CsiNode).one(dice.csi_node(node.name)) for node in nodes if dice.maybe(0.6)]
-    driver = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": dice.maybe(0.5)}}
+    needed = {"preventPodSchedulingIfMissing": dice.maybe(0.5)}
+    driver = {"metadata": {"name": "disk"}, "spec": {"storageCapacity": dice.maybe(0.5), **needed}}
     drivers = [plain_decoder(CsiDriver).one(driver)] if dice.maybe(0.6) else []
     free = [plain_decoder(CsiStorageCapacity).one(dice.free_storage(number)) for number in range(3)]
     attachments = [plain_decoder(VolumeAttachment).one(dice.attachment(number, nodes)) for number in range(4)]

@@ -70,7 +70,9 @@ class SlowCluster:
     def add(self, node: Node, template: Template) -> int:
         """Add a node made from a template, as if its CSINode were there already."""
         pods = [pod.cls for pod in template.pods]
-        drivers = [CsiNodeDriver(name, node.name, AttachLimit(most)) for name, most in template.attach_limits.items()]
+        limits = template.attach_limits
+        names = {*limits, *(template.csi_drivers or ())}
+        drivers = [CsiNodeDriver(name, node.name, AttachLimit(limits.get(name))) for name in sorted(names)]
         csi_node = CsiNode(ObjectMeta(name=node.name), CsiNodeSpec(drivers))
         csi_nodes = {**self.related.csi_nodes, node.name: csi_node}
         self.related = msgspec.structs.replace(self.related, csi_nodes=csi_nodes)

@@ -63,6 +63,12 @@ def _name(disk: Disk) -> str:
 
 def _limits(cls: PodClass, node: Node, here: Sequence[PodClass], related: Related) -> Iterator[str]:
     csi = related.csi_nodes.get(node.name)
+    for driver, _ in sorted(set(_handles(cls, related))):
+        known = related.csi_drivers.get(driver)
+        strict = known is not None and known.spec.prevent_pod_scheduling_if_missing
+        if strict and (csi is None or driver not in [one.name for one in csi.spec.drivers]):
+            yield f"{driver} CSI driver is not installed on the node"
+            return
     if csi is None:
         return
     attached = {handle for other in here for handle in _handles(other, related)}
@@ -75,10 +81,10 @@ def _limits(cls: PodClass, node: Node, here: Sequence[PodClass], related: Relate
         and volume.spec.csi is not None
     }
     attached |= left
-    for driver in csi.spec.drivers:
-        limit = None if driver.allocatable is None else driver.allocatable.count
-        asked = sum(1 for name, _ in new if name == driver.name)
-        used = sum(1 for name, _ in attached if name == driver.name)
+    for there in csi.spec.drivers:
+        limit = None if there.allocatable is None else there.allocatable.count
+        asked = sum(1 for name, _ in new if name == there.name)
+        used = sum(1 for name, _ in attached if name == there.name)
         if limit is not None and asked and used + asked > limit:
             yield "node(s) exceed max volume count"
             return

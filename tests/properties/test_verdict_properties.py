@@ -19,6 +19,7 @@ EVICTION_HELPS = (
     "node has pod using PersistentVolumeClaim",
     "node(s) had no available disk",
     "node(s) exceed max volume count",
+    "disk CSI driver is not installed",
     "node(s) didn't match pod topology spread constraints",
     "node(s) didn't match pod anti-affinity rules",
     "node(s) didn't satisfy existing pods anti-affinity rules",

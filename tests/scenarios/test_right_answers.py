@@ -119,3 +119,17 @@ def test_the_limit_of_nodes_is_the_reason_and_the_remedy(pod: str, limit: str, r
     assert [(one.reason, one.pods) for one in told.held] == [
         (ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL.value, ["default/p-new-2", "default/p-new-3"])
     ]
+
+
+@pytest.mark.parametrize(
+    ("created", "increases"),
+    [
+        pytest.param("2026-01-05T12:00:00Z", [[1], [], []], id="a young node"),
+        pytest.param("2026-01-05T11:00:00Z", [[1], [1], []], id="one that has had its time"),
+    ],
+)
+def test_a_node_on_which_a_csi_driver_comes_later_is_upcoming(created: str, increases: list[list[int]]) -> None:
+    document = yaml.safe_load((CASES / "csi-driver-comes-later.yaml").read_text())
+    document["changes"][0]["addNodes"][0]["metadata"]["creationTimestamp"] = created
+    runs = play(decode(json.dumps(document).encode(), "drivers")).runs
+    assert [[one.increase for one in run.scale_ups] for run in runs] == increases

@@ -16,7 +16,7 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.affinity import AvoidGuard
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.topology import SpreadGuard
-from autoscaler.scheduling.volumes import RestrictionGuard
+from autoscaler.scheduling.volumes import LimitGuard, RestrictionGuard
 from autoscaler.snapshot.template import Template
 
 
@@ -132,6 +132,14 @@ def _restrictions(spot: Spot) -> str:
     return ""
 
 
+def _limits(spot: Spot) -> str:
+    for guard in refusing(NoFit.VOLUME_LIMITS, spot):
+        driver = guard.missing_driver(spot.position) if isinstance(guard, LimitGuard) else None
+        if driver is not None:
+            return f"has volumes of CSI driver {driver}, which does not run on {spot.where}"
+    return f"has more volumes than {spot.place} can attach"
+
+
 def _storage(spot: Spot) -> str:
     trouble = storage_trouble(spot)
     if trouble is not None:
@@ -158,7 +166,7 @@ _TELLING: Mapping[NoFit, Callable[[Spot], str]] = {
     NoFit.SPREAD: _spread,
     NoFit.POD_AFFINITY: _pod_affinity,
     NoFit.VOLUME_RESTRICTIONS: _restrictions,
-    NoFit.VOLUME_LIMITS: lambda spot: f"has more volumes than {spot.place} can attach",
+    NoFit.VOLUME_LIMITS: _limits,
     NoFit.VOLUME_BINDING: _storage,
     NoFit.VOLUME_ZONE: _storage,
 }

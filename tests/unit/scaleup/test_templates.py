@@ -680,3 +680,21 @@ def test_features_of_a_new_node_follow_the_nodes_there_are() -> None:
     template, _ = choose(a_view([an_example("other", features="A")], foreign=("other",)), cache)
     assert template is not None
     assert template.node.declared_features == {"A"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "csi_node", "expected"),
+    [
+        pytest.param([], None, None, id="nobody knows"),
+        pytest.param(["a"], None, None, id="the node has said nothing yet"),
+        pytest.param(["a"], limited("a", disk=3, tape=None), {"disk", "tape"}, id="what the node says"),
+        pytest.param(["a"], limited("a"), set(), id="the node runs none"),
+        pytest.param(["a"], limited("b", disk=3), None, id="not what another node says"),
+    ],
+)
+def test_csi_drivers_of_a_new_node(nodes: list[str], csi_node: CsiNode | None, expected: set[str] | None) -> None:
+    view = a_view([an_example(name) for name in nodes], cloud=TOLD)
+    template, cache = choose(with_csi_nodes(view, *([] if csi_node is None else [csi_node])))
+    assert template is not None
+    assert template.csi_drivers == expected
+    assert cache.csi_drivers == ({"web": expected} if expected else {})

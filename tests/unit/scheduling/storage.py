@@ -103,8 +103,10 @@ def csi_node(name: str, count: int | None) -> CsiNode:
     return plain_decoder(CsiNode).one({"metadata": {"name": name}, "spec": {"drivers": drivers}})
 
 
-def csi_driver(*, storage_capacity: bool = True) -> CsiDriver:
-    return plain_decoder(CsiDriver).one({"metadata": {"name": DRIVER}, "spec": {"storageCapacity": storage_capacity}})
+def csi_driver(*, storage_capacity: bool = True, needed: bool = False) -> CsiDriver:
+    """Return a driver; if it is `needed`, its volumes go only where it runs."""
+    spec = {"storageCapacity": storage_capacity, "preventPodSchedulingIfMissing": needed}
+    return plain_decoder(CsiDriver).one({"metadata": {"name": DRIVER}, "spec": spec})
 
 
 def free_storage(capacity: str | None = "5Gi", *, storage_class: str = WAITING, **more: Any) -> CsiStorageCapacity:

@@ -6,6 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from autoscaler.config.rules import rules_of_1_31
+from autoscaler.config.scheduler_profile import SchedulerProfile
 from autoscaler.objects.node import HOSTNAME, REGIONS, ZONES, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
@@ -13,6 +15,7 @@ from autoscaler.objects.storage import BIND_COMPLETED, SELECTED_NODE, CsiNode, C
 from autoscaler.objects.workload import plain_decoder
 from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.cluster import Related, view_of
 from autoscaler.snapshot.merging import merged
 from autoscaler.snapshot.overlay import Trial
@@ -169,6 +172,55 @@ def test_attach_limits(count: int | None, placed: str, mine: str, expected: str)
 def test_without_a_csi_node_nothing_limits() -> None:
     related = storage(claim("c"), claim("d"), csi_node("other", 0))
     assert on([a_node("n")], related, "c", "d") == [FITS]
+
+
+MISSING = (NoFit.VOLUME_LIMITS, f"{DRIVER} CSI driver is not installed on the node")
+
+
+@pytest.mark.parametrize(
+    ("needed", "running", "claims", "expected"),
+    [
+        pytest.param(False, [], "c", None, id="a driver that does not insist"),
+        pytest.param(True, [], "c", MISSING, id="no CSINode"),
+        pytest.param(True, [csi_node("other", 3)], "c", MISSING, id="the CSINode of another node"),
+        pytest.param(True, [csi_node("n", 3)], "c", None, id="the driver runs"),
+        pytest.param(True, [csi_node("n", None)], "c", None, id="the driver runs and has no limit"),
+        pytest.param(True, [], "", None, id="a pod without volumes"),
+        pytest.param(True, [], "m", MISSING, id="a volume still to be made"),
+    ],
+)
+def test_a_driver_may_insist_on_running_where_its_volumes_go(
+    needed: bool, running: list[CsiNode], claims: str, expected: tuple[NoFit, str] | None
+) -> None:
+    volumes = (claim("c", volume="v"), volume("v", handle="h"), claim("m"))
+    related = storage(*volumes, csi_driver(storage_capacity=False, needed=needed), *running)
+    placer = Placer(Trial(view_of([a_node("n")], [], related=related)))
+    cls = a_pod(volumes=using(*claims)).cls
+    found = placer.why(cls, 0)
+    assert [(one.reason, one.message) for one in found] == ([] if expected is None else [expected])
+    assert placer.fits(cls, 0) == (expected is None)
+    ignoring = Placer(placer.trial, profile_of(SchedulerProfile(), rules_of_1_31()))
+    assert ignoring.fits(cls, 0)
+
+
+def test_a_node_that_lists_other_drivers_lacks_this_one() -> None:
+    other = plain_decoder(CsiNode).one({"metadata": {"name": "n"}, "spec": {"drivers": [{"name": "other"}]}})
+    related = storage(claim("c"), csi_driver(storage_capacity=False, needed=True), other)
+    assert on([a_node("n")], related, "c") == [NoFit.VOLUME_LIMITS]
+
+
+@pytest.mark.parametrize(
+    ("drivers", "fits"), [(None, True), (frozenset[str](), False), (frozenset([DRIVER]), True)], ids=str
+)
+def test_a_new_node_runs_the_drivers_of_its_template(drivers: frozenset[str] | None, fits: bool) -> None:
+    related = storage(claim("c"), csi_driver(storage_capacity=False, needed=True))
+    trial = Trial(view_of([a_node("n")], [], related=related))
+    placer = Placer(trial)
+    (position,) = trial.add(msgspec.structs.replace(a_template(), csi_drivers=drivers), 1)
+    cls = a_pod(volumes=using("c")).cls
+    assert placer.passing(cls, slice(0, 2)).tolist() == [False, fits]
+    assert placer.passing(cls, slice(1, 2)).tolist() == [fits]
+    assert placer.fits(cls, position) == (not placer.why(cls, position)) == fits
 
 
 def test_attach_limits_follow_the_trial_and_templates_have_their_own() -> None:
