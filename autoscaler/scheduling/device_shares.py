@@ -95,7 +95,7 @@ def _sum(
     return frozenset((key, amount) for key, amount in amounts.items() if key[0] not in gone)
 
 
-class Capacity(msgspec.Struct, frozen=True):
+class DeviceAmount(msgspec.Struct, frozen=True):
     """A capacity of a device, and which amounts of it claims may have."""
 
     value: Fraction
@@ -131,13 +131,13 @@ class Capacity(msgspec.Struct, frozen=True):
         return not self.values or amount in self.values
 
 
-def read_capacity(given: DeviceCapacity) -> Capacity:
+def read_capacity(given: DeviceCapacity) -> DeviceAmount:
     """Return a capacity as it is calculated with."""
     policy, value = given.request_policy, parse_quantity(str(given.value))
     if policy is None:
-        return Capacity(value)
+        return DeviceAmount(value)
     within = policy.valid_range
-    return Capacity(
+    return DeviceAmount(
         value=value,
         default=_amount(policy.default),
         values=tuple(parse_quantity(str(one)) for one in policy.valid_values) if within is None else (),

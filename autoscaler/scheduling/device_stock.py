@@ -19,7 +19,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.podspec import NodeSelector
 from autoscaler.scheduling.cel import selector
 from autoscaler.scheduling.cel_values import CelError, Domains, Quantity, Value, version
-from autoscaler.scheduling.device_shares import SHARES, Capacity, DeviceId, Holding, ShareKey, read_capacity
+from autoscaler.scheduling.device_shares import SHARES, DeviceAmount, DeviceId, Holding, ShareKey, read_capacity
 from autoscaler.snapshot.devices import DevicePool
 from cloudprovider.quantity import LARGEST, parse_quantity
 from cloudprovider.quoted import quoted
@@ -58,7 +58,7 @@ class OfferedDevice(msgspec.Struct, frozen=True, eq=False):
     taints: Sequence[DeviceTaint]
     """Those that forbid its allocation."""
     consumes: Consumption
-    capacities: Mapping[str, Capacity]
+    capacities: Mapping[str, DeviceAmount]
     """By the name that the driver writes."""
     shared: bool
     """Whether several claims may have shares of it."""
