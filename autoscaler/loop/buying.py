@@ -22,7 +22,7 @@ from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas, obeyed
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.expander import ExpanderChain, ExpanderInputs, build_chain
 from autoscaler.scaleup.gang_planner import GangDemand, plan_with_gangs
-from autoscaler.scaleup.gangs import gangs_among
+from autoscaler.scaleup.gangs import Gang, GangCensus
 from autoscaler.scaleup.grpc_expander import GrpcExpander
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
@@ -97,7 +97,7 @@ class Buying:
         config = stage.config
         stage, chain = self._chain(stage)
         with stage.time.phase("estimate"):
-            gangs = gangs_among(pods, stage.view, stage.placer.trial) if config.gangs_count and not atomic else ()
+            gangs = self._gangs(stage, pods) if config.gangs_count and not atomic else ()
             context, options, rules = self.context(stage), config.scale_up, config.rules
             if gangs:
                 demand = GangDemand(tuple(pods), gangs)
@@ -109,6 +109,12 @@ class Buying:
             self._events.nodes_total_reached(config.limits.max_nodes_total)
         stage, done = self.buy(stage, plan.increases, atomic=atomic)
         return stage, plan, done
+
+    def _gangs(self, stage: Simulated, pods: Sequence[Pod]) -> tuple[Gang, ...]:
+        if all(pod.cls.gang is None for pod in pods):
+            return ()
+        candidates = (*stage.view.pending, *stage.fake_pods)
+        return GangCensus(candidates, stage.view, stage.placer.trial).gangs(pods)
 
     def buy(
         self, stage: ObservedT, increases: Sequence[Increase], *, atomic: bool = False

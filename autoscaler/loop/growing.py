@@ -13,11 +13,12 @@ from autoscaler.loop.sorting import filter_pods, simulated_cluster
 from autoscaler.loop.stages import Ended, Grown, PodsSorted, failed, next_stage, remember
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.report import ScaleUpReport, refused
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup.pending import planned
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.torn_gangs import torn_apart, without_gangs
+from autoscaler.snapshot.hints import identity
 
 _LONGEST_S = 60.0
 """Seconds after which a pass stops trying another group after a failed one and leaves the rest to the next pass."""
@@ -48,14 +49,15 @@ class Growing:
         stage, plan, done = self._buying.attempt(stage, pods)
         last, wanted = plan, {pod.key for pod in plan.triggered}
         while _others_may_help(stage, done, out_of_time):
-            stage, pods = self._left(stage, plan, pods)
+            stage, pods, stranded = self._left(stage, plan, pods)
             stage, last, done = self._buying.attempt(stage, pods)
-            plan = continued(plan, last, pods, refused(stage.increases))
+            left = [pod for pod in pods if pod.key not in stranded]
+            plan = continued(plan, last, left, refused(stage.increases))
             wanted.update(pod.key for pod in last.triggered)
-        missed = wanted.difference(pod.key for pod in last.triggered)
+        missed = wanted.difference(pod.key for pod in last.triggered).difference(last.settled)
         stage, plan = self._taken_back(stage, plan)
         lost = any(resized.error is not None for resized in done) or any(pod.key in missed for pod in pods)
-        return self._concluded(replace(stage, placer=simulated), plan, lost=lost)
+        return self._concluded(_with_settled(replace(stage, placer=simulated), plan), plan, lost=lost)
 
     def _taken_back(self, stage: PodsSorted, plan: ScaleUpPlan) -> tuple[PodsSorted, ScaleUpPlan]:
         """Return the stage without machines that were asked for in vain, for gangs that could not get all of theirs;
@@ -79,9 +81,11 @@ class Growing:
         stage = replace(remember(stage, registry=memory), repairs=repairs)
         return with_current_registry(stage, self._cloud), without_gangs(plan, torn)
 
-    def _left(self, stage: PodsSorted, plan: ScaleUpPlan, pods: Sequence[Pod]) -> tuple[PodsSorted, tuple[Pod, ...]]:
-        """Return the stage with the groups as they are now, and the pods that fit neither on their planned nodes nor on
-        others.
+    def _left(
+        self, stage: PodsSorted, plan: ScaleUpPlan, pods: Sequence[Pod]
+    ) -> tuple[PodsSorted, tuple[Pod, ...], frozenset[str]]:
+        """Return the stage with the groups as they are now, the pods that fit neither on their planned nodes nor on
+        others, and with them those that do fit, by key, though their gang cannot start with that.
         """
         stage = with_current_registry(stage, self._cloud)
         stage = remember(stage, hints=planned(stage.memory.hints, plan))
@@ -90,7 +94,7 @@ class Growing:
         stage = remember(stage, hints=filtered.pods.hints)
         asking = {pod.key for pod in pods}
         left = tuple(pod for pod in filtered.pods.pods if pod.key in asking)
-        return replace(stage, displaced_placed=filtered.displaced_placed), left
+        return replace(stage, displaced_placed=filtered.displaced_placed), left, filtered.stranded
 
     def _concluded(self, stage: PodsSorted, plan: ScaleUpPlan, *, lost: bool) -> Grown | Ended:
         """Return the outcome of the scale-up; it counts as failed if pods `lost` the nodes planned for them."""
@@ -110,6 +114,23 @@ class Growing:
         if result is ScaleUpResult.ERROR and config.rules.return_scale_up_error:
             return failed(ended, ErrorType.CLOUD_PROVIDER, report.error)
         return ended
+
+
+def _with_settled(stage: PodsSorted, plan: ScaleUpPlan) -> PodsSorted:
+    """Return the stage with those pods of gangs on the simulated cluster that have room there after all."""
+    if not plan.settled:
+        return stage
+    trial, keys = stage.placer.trial, plan.settled
+    positions = {trial.name(position): position for position in range(trial.base, trial.count)}
+    for pod in stage.candidates:
+        name = keys.get(pod.key)
+        position = None if name is None else stage.view.positions.get(name, positions.get(name))
+        if position is not None:
+            stage.placer.place(pod.cls, position)
+    places = {identity(pod): keys[pod.key] for pod in stage.candidates if pod.key in keys}
+    pods = replace(stage.pods, waiting={**stage.pods.waiting, **dict.fromkeys(keys, Waiting.FITS)})
+    hints = stage.memory.hints
+    return replace(remember(stage, hints=replace(hints, newer={**hints.newer, **places})), pods=pods)
 
 
 def _others_may_help(stage: PodsSorted, done: Sequence[Resized], out_of_time: Callable[[], bool]) -> bool:

@@ -16,6 +16,7 @@ from autoscaler.observe.report import PendingPods
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
 from autoscaler.scaleup.fake_placement import place_where_fits
+from autoscaler.scaleup.gangs import GangCensus
 from autoscaler.scaleup.pause_pods import filter_yielding
 from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_new_until, too_young
 from autoscaler.scaleup.pods_to_come import pods_to_come, within_limit
@@ -25,6 +26,8 @@ from autoscaler.snapshot.merging import merged
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import UPCOMING
 
+_FITTING = (Waiting.FITS, Waiting.TAKES_HEADROOM)
+
 
 class FilteredPods(msgspec.Struct, frozen=True):
     """Pods that fit nowhere; the simulated cluster holds all other pods and all bookings."""
@@ -32,6 +35,8 @@ class FilteredPods(msgspec.Struct, frozen=True):
     pods: UnschedulablePods
     displaced_placed: frozenset[str]
     """Keys of pods on nodes being removed that have found room on nodes that stay."""
+    stranded: frozenset[str] = frozenset()
+    """Keys of pods that would fit, and hold no room because their gang cannot start with that."""
 
 
 def merge(stage: Observed, interner: PodInterner) -> Observed:
@@ -65,7 +70,26 @@ def _profile(config: Config) -> Profile:
 
 
 def filter_pods(stage: Simulated) -> FilteredPods:
-    """Place what fits on the simulated cluster, then the pods of bookings; return what fits nowhere."""
+    """Place what fits on the simulated cluster, then the pods of bookings; return what fits nowhere.
+
+    Gangs that cannot start with what fits hold no room: the scheduler gives it to others. All their pods need nodes.
+    """
+    candidates = (*stage.view.pending, *stage.fake_pods) if stage.config.gangs_count else ()
+    if all(pod.cls.gang is None for pod in candidates):
+        return _filtered(stage, frozenset())
+    trial = stage.placer.trial
+    with trial.fork() as fork:
+        filtered = _filtered(stage, frozenset())
+        stranded = GangCensus(candidates, stage.view, trial).stranded()
+        if not stranded:
+            fork.keep()
+            return filtered
+    fits = frozenset(key for key, why in filtered.pods.waiting.items() if why in _FITTING)
+    return replace(_filtered(stage, stranded), stranded=fits)
+
+
+def _filtered(stage: Simulated, stranded: Collection[str]) -> FilteredPods:
+    """Do as `filter_pods`; no pod of the gangs that are `stranded` is placed."""
     config, placer = stage.config, stage.placer
     classified = sort_pending(stage.view.pending, config.pods, config.rules)
     for pod in classified.nominated:
@@ -74,7 +98,10 @@ def filter_pods(stage: Simulated) -> FilteredPods:
             placer.place(pod.cls, position)
     moving = _displaced(stage)
     pods = (*classified.unschedulable, *classified.unprocessed, *moving, *stage.fake_pods)
+    apart = [pod for pod in pods if _is_apart(pod, stranded, stage)] if stranded else []
+    pods = tuple(pod for pod in pods if not _is_apart(pod, stranded, stage)) if stranded else pods
     filtered = filter_yielding(placer, pods, config.pods, stage.memory.hints, config.rules, stage.now)
+    filtered = replace(filtered, pods=(*filtered.pods, *apart))
     nominated = {pod.key: Waiting.NOMINATED for pod in classified.nominated}
     keys = {pod.key for pod in moving}
     verdicts = {key: reason for key, reason in filtered.waiting.items() if key not in keys}
@@ -84,6 +111,15 @@ def filter_pods(stage: Simulated) -> FilteredPods:
         pods=replace(filtered, waiting={**classified.waiting, **nominated, **verdicts}),
         displaced_placed=_placed(moving, filtered, stage.tracked_deletions.nodes),
     )
+
+
+def _is_apart(pod: Pod, stranded: Collection[str], stage: Simulated) -> bool:
+    """Whether a pod of a gang is not placed, though there is room for it."""
+    if pod.node is not None or pod.cls.gang is None or pod.cls.gang.key not in stranded or pod.cls.daemonset:
+        return False
+    if pod.nominated_node in stage.view.positions:
+        return False
+    return not expendable(pod, stage.config.pods.expendable_pods_priority_cutoff)
 
 
 def _displaced(stage: Simulated) -> tuple[Pod, ...]:
@@ -97,9 +133,10 @@ def _displaced(stage: Simulated) -> tuple[Pod, ...]:
 
 
 def _placed(moving: Sequence[Pod], filtered: UnschedulablePods, leaving: Collection[str]) -> frozenset[str]:
-    fits = (Waiting.FITS, Waiting.TAKES_HEADROOM)
     return frozenset(
-        pod.key for pod in moving if filtered.waiting.get(pod.key) in fits and filtered.hints.get(pod) not in leaving
+        pod.key
+        for pod in moving
+        if filtered.waiting.get(pod.key) in _FITTING and filtered.hints.get(pod) not in leaving
     )
 
 

@@ -31,7 +31,7 @@ def running_gangs(view: ClusterView, leaving: Collection[str]) -> RunningGangs:
     minimums = {key: minimum for key, ref in refs.items() if (minimum := _minimum(ref, view.related)) > 1}
     if not minimums:
         return RunningGangs()
-    wanted = np.array([cls.gang is not None and cls.gang.key in minimums for cls in view.classes])
+    wanted = np.array([cls.gang is not None and cls.gang.key in minimums for cls in view.classes], dtype=np.bool_)
     nodes = np.unique(view.pod_nodes[wanted[view.pod_classes]]).tolist()
     on_node = Counter(
         (pod.cls.gang.key, pod.node or "")

@@ -30,6 +30,8 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     planned: Mapping[str, int] = {}
     """Nodes asked for since the decision began, by group id."""
     quotas: Quotas = NO_QUOTAS
+    within: Mapping[str, int] | None = None
+    """How many nodes each group may get, by group id, none if it is left out; None: as many as it has room for."""
 
     @property
     def nodes_left(self) -> int | None:
@@ -61,6 +63,9 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
             groups=self.groups.sized({name: by_id[name].target_size + delta for name, delta in grown.items()}),
             allowance=allowance,
             present=self.present + sum(grown.values()),
+            within=None
+            if self.within is None
+            else {name: count - grown.get(name, 0) for name, count in self.within.items()},
             planned={**self.planned, **{name: self.planned.get(name, 0) + delta for name, delta in grown.items()}},
         )
 
@@ -72,6 +77,8 @@ def considered(
     skipped: list[Skipped] = []
     usable: list[Group] = []
     for group in situation.groups.all:
+        if situation.within is not None and situation.within.get(group.id, 0) <= 0:
+            continue
         wanted = group.room if group.settings.zero_or_max_node_scaling else 1
         reason = _unusable(group, situation) or _crowded(group, wanted, situation)
         reason = reason or over_limits(group, wanted, situation, needs, rules)

@@ -32,11 +32,14 @@ class CostExpander:
 
         Nodes that the group has no room for are not bought: one that grows all at once offers its maximum.
         """
-        node_price = self.node_price(option)
-        if node_price is None:
-            return None
-        atomic = option.group.settings.zero_or_max_node_scaling
-        return node_price * (min(option.nodes, option.group.room) if atomic else option.nodes)
+        total = 0.0
+        for part in option.parts:
+            node_price = self.node_price(part)
+            if node_price is None:
+                return None
+            atomic = part.group.settings.zero_or_max_node_scaling
+            total += node_price * (min(part.nodes, part.group.room) if atomic else part.nodes)
+        return total
 
     def node_price(self, option: Option) -> float | None:
         """Return what one node of an option's group costs for an hour: the group's own price, else its template's."""

@@ -74,7 +74,7 @@ class LeastNodes:
 
     def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the count of nodes of each option."""
-        nodes = [float(option.nodes) for option in options]
+        nodes = [float(sum(part.nodes for part in option.parts)) for option in options]
         return rated(options, nodes, min((count for count in nodes if count > 0), default=None))
 
 
@@ -104,9 +104,12 @@ class LeastWaste:
             requests = cls.container_requests if self._plain_containers else cls.requests
             cpu_milli += requests.get(quantity.CPU, 0) * count
             memory_bytes += requests.get(quantity.MEMORY, 0) * count
-        capacity = option.template.node.capacity
-        cpu = _unused(capacity.get(quantity.CPU, 0) * option.nodes, cpu_milli)
-        return cpu + _unused(capacity.get(quantity.MEMORY, 0) * option.nodes, memory_bytes)
+        cpu = _unused(_capacity(option, quantity.CPU), cpu_milli)
+        return cpu + _unused(_capacity(option, quantity.MEMORY), memory_bytes)
+
+
+def _capacity(option: Option, resource: str) -> int:
+    return sum(part.template.node.capacity.get(resource, 0) * part.nodes for part in option.parts)
 
 
 def _unused(available: int, used: int) -> float:

@@ -1,27 +1,32 @@
 """The scale-up decision where gangs are among the pods: each gives all nodes that a gang lacks, or none.
 
-Each gang is planned on its own, with the choices of `planner`. A plan that leaves the gang below its minimum is taken
-back before anything is bought, and a second one prefers options that put many pods on each node: limits on nodes may
-leave room for those only. What gangs need beyond their minimum is planned with the other pods.
+Each gang is planned on its own, on room that exists and with the choices of `planner`. A plan that leaves the gang
+below its minimum is taken back before anything is bought, and another one leans towards other options. Where the nodes
+of a gang share a label, each domain is planned, and the expanders choose between those in which most of its pods can
+run. What gangs need beyond their minimum is planned with the other pods.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
-from autoscaler.objects.node import HOSTNAME
-from autoscaler.objects.pod import Pod
-from autoscaler.reasons import PodVerdict, ScaleUpResult
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.ports import ExpanderAnswer
+from autoscaler.reasons import PodVerdict, ScaleUpResult, Skip
+from autoscaler.scaleup.choice import ExpanderWarning
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.expander import ExpanderChain
+from autoscaler.scaleup.gang_domains import Domain, domains, within
 from autoscaler.scaleup.gangs import Gang, ShortGang, priority_of
+from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import HeldReason, ScaleUpPlan
-from autoscaler.scaleup.planner import Demand, plan_on_trial
+from autoscaler.scaleup.planner import Demand, Leaning, plan_on_trial
 from autoscaler.scheduling.placement import Placer
-from autoscaler.snapshot.template import Template
+
+_NO_PLAN = ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)
 
 
 class GangDemand(msgspec.Struct, frozen=True):
@@ -45,6 +50,30 @@ def plan_with_gangs(
         return planner.plan(demand)
 
 
+class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """A gang in one domain: where its pods have room, and what would be bought for the others."""
+
+    gang: Gang
+    domain: Domain | None = None
+    """None: anywhere."""
+    leaning: Leaning
+    settled: tuple[tuple[Pod, str], ...] = ()
+    """Pods that need no new node, and the names of their nodes."""
+    plan: ScaleUpPlan = _NO_PLAN
+    made: bool = True
+    """Whether the plan may be carried out; else it only shows what is possible."""
+
+    @property
+    def possible(self) -> int:
+        """How many pods of the gang can run."""
+        return self.gang.placed + len(self.settled) + len(self.plan.triggered)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the gang can start."""
+        return self.made and self.possible >= max(1, self.gang.wanted)
+
+
 class _GangPlanner:
     """One decision in the making: plans that follow each other, and what they leave over."""
 
@@ -57,9 +86,17 @@ class _GangPlanner:
         self._options = options
         self._rules = rules
         self._one_choice = options.groups_per_pass is GroupsPerPass.ONE
+        self._leanings: tuple[Leaning, ...] = (Leaning.WHOLE, Leaning.DENSEST)
+        if self._one_choice:
+            self._leanings = (Leaning.WHOLE,)
+        elif chain.cost is not None:  # it chooses combinations, of which options that are not whole may be parts
+            self._leanings = (Leaning.NONE, *self._leanings)
         self._asked: list[ScaleUpPlan] = []
         self._kept: list[ScaleUpPlan] = []
         self._short: list[tuple[Gang, ShortGang, ScaleUpPlan]] = []
+        self._settled: dict[str, str] = {}
+        self._warnings: list[ExpanderWarning] = []
+        self._answers: list[ExpanderAnswer] = []
 
     def plan(self, demand: GangDemand) -> ScaleUpPlan:
         """Plan gangs of at least the priority of the other pods, then these, then the other gangs."""
@@ -69,11 +106,11 @@ class _GangPlanner:
         first = [gang for gang in demand.gangs if not others or priority_of(gang.pods) >= highest]
         spare = [pod for gang in first for pod in self._helped_whole(gang)]
         if others or spare:
-            self._keep(self._ask(Demand((*others, *spare))))
+            self._keep(self._ask(Demand((*others, *spare)), self._situation))
         later = [gang for gang in demand.gangs if gang not in first]
         spare = [pod for gang in later for pod in self._helped_whole(gang)]
         if spare:
-            self._keep(self._ask(Demand(tuple(spare))))
+            self._keep(self._ask(Demand(tuple(spare)), self._situation))
         return self._joined(demand.pods)
 
     @property
@@ -81,14 +118,19 @@ class _GangPlanner:
         """Whether this pass may make no other choice."""
         return self._one_choice and any(plan.increases for plan in self._kept)
 
-    def _ask(self, demand: Demand) -> ScaleUpPlan:
+    def _ask(self, demand: Demand, situation: ScaleUpContext) -> ScaleUpPlan:
         if self._over:
             return ScaleUpPlan(
                 result=ScaleUpResult.NO_OPTIONS, held={pod.key: PodVerdict.NEXT_PASS for pod in demand.pods}
             )
-        plan = plan_on_trial(self._placer, demand, self._situation, self._chain, self._options, self._rules)
+        plan = plan_on_trial(self._placer, demand, situation, self._chain, self._options, self._rules)
         self._asked.append(plan)
+        self._note(plan.occurrences, plan.answers)
         return plan
+
+    def _note(self, warnings: Iterable[ExpanderWarning], answers: Iterable[ExpanderAnswer]) -> None:
+        self._warnings += warnings
+        self._answers += answers
 
     def _keep(self, plan: ScaleUpPlan) -> None:
         self._kept.append(plan)
@@ -96,78 +138,128 @@ class _GangPlanner:
 
     def _helped_whole(self, gang: Gang) -> Sequence[Pod]:
         """Plan what a gang lacks to start, or nothing; return its pods beyond the minimum that lack room then."""
-        if self._over:
-            self._keep(self._ask(Demand(gang.pods)))
-            return ()
         if gang.missing > len(gang.pods):
-            short = ShortGang(gang.name, gang.wanted, gang.missing, gang.placed + len(gang.pods), incomplete=True)
-            self._short.append((gang, short, ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)))
+            possible = gang.placed + len(gang.pods)
+            short = ShortGang(gang.name, gang.wanted, gang.missing, possible, incomplete=True)
+            self._short.append((gang, short, _NO_PLAN))
             return ()
-        best: ScaleUpPlan | None = None
-        possible = 0
-        for domain in self._domains(gang):
-            for densest in (False, True):
-                with self._placer.trial.fork() as fork:
-                    pods, placed = (gang.pods, gang.placed) if domain is None else self._moved_to(domain, gang)
-                    missing = gang.wanted - placed
-                    allowed = None if domain is None else self._groups_in(domain, gang.topology_key)
-                    plan = self._ask(Demand(pods, max(0, missing), self._one_choice, densest, allowed))
-                    if len(plan.triggered) >= missing:
-                        fork.keep()
-                        self._keep(plan)
-                        helped = {pod.key for pod in plan.triggered}
-                        return [pod for pod in pods if pod.key not in helped] if domain is None else ()
-                    if self._one_choice:  # a choice that is too small is not made, so it was not counted
-                        plan = self._ask(Demand(pods, groups=allowed))
-                if best is None or placed + len(plan.triggered) > possible:
-                    best, possible = plan, placed + len(plan.triggered)
-                if self._one_choice:
-                    break
-        short = ShortGang(gang.name, gang.wanted, gang.missing, possible, sharing=gang.topology_key)
-        self._short.append((gang, short, best or ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)))
-        return ()
+        if self._over:
+            self._keep(self._ask(Demand(gang.pods), self._situation))
+            return ()
+        best = self._best(gang)
+        if not best.whole:
+            failed = self._failed(gang)
+            short = ShortGang(
+                gang.name, gang.wanted, gang.missing, best.possible, sharing=gang.topology_key, failed=failed
+            )
+            self._short.append((gang, short, best.plan))
+            return ()
+        self._keep(best.plan)
+        self._settled.update((pod.key, node) for pod, node in best.settled)
+        helped = {pod.key for pod in best.plan.triggered} | {pod.key for pod, _ in best.settled}
+        return [pod for pod in gang.pods if pod.key not in helped] if best.domain is None else ()
 
-    def _domains(self, gang: Gang) -> Sequence[str | None]:
-        """Return where the gang may run: values of the label that its nodes share, or None for anywhere."""
-        key = gang.topology_key
-        if not key:
-            return (None,)
-        if gang.running:
-            return (max(gang.running, key=lambda value: (gang.running[value], value)),)
-        of_groups = {
-            template.node.labels[key] for template in self._situation.templates.values() if _one(template, key)
-        }
-        trial = self._placer.trial
-        of_nodes = {trial.node(position).labels.get(key) for position in range(trial.count)}
-        return sorted({value for value in (*of_groups, *of_nodes) if value})
+    def _best(self, gang: Gang) -> _Attempt:
+        """Return the best attempt to start a gang; if it is whole, it is on the trial."""
+        if not gang.topology_key:
+            return self._attempted(gang, None, self._leanings)
+        attempts = []
+        for domain in domains(gang, self._placer, self._situation):
+            with self._placer.trial.fork():
+                attempts.append(self._attempted(gang, domain, self._leanings))
+        whole = [attempt for attempt in attempts if attempt.whole]
+        if not whole:
+            nothing = _Attempt(gang=gang, domain=Domain(), leaning=Leaning.WHOLE)
+            return max(attempts, key=lambda attempt: attempt.possible, default=nothing)
+        chosen = self._chosen(whole)
+        return self._attempted(gang, chosen.domain, (chosen.leaning,))
 
-    def _groups_in(self, domain: str, key: str) -> frozenset[str]:
-        """Return the groups all of whose new nodes are in a domain."""
-        templates = self._situation.templates.items()
-        return frozenset(
-            group for group, template in templates if _one(template, key) and template.node.labels[key] == domain
+    def _chosen(self, whole: Sequence[_Attempt]) -> _Attempt:
+        """Return the domain in which most pods of a gang can run, if possible on nodes that exist; the expanders choose
+        between several.
+        """
+        most = max(attempt.possible for attempt in whole)
+        best = [attempt for attempt in whole if attempt.possible == most]
+        free = next((attempt for attempt in best if not attempt.plan.increases), None)
+        if free is not None or len(best) == 1:
+            return free or best[0]
+        choice = self._chain.choose([self._option(attempt) for attempt in best])
+        self._note(choice.occurrences, choice.answers)
+        taken = None if choice.option is None else choice.option.group.id
+        return next((each for each in best if each.plan.increases[0].group == taken), best[0])
+
+    def _option(self, attempt: _Attempt) -> Option:
+        """Return what is bought in a domain as one option, for all pods that can run there."""
+        pods = (*(pod for pod, _ in attempt.settled), *attempt.plan.triggered)
+        first, *others = (
+            Option(
+                group=self._situation.groups.by_id[increase.group],
+                template=self._situation.templates[increase.group],
+                nodes=increase.delta,
+                pods=pods,
+                kinds=len({pod.cls for pod in pods}),
+                namespaces=1,
+            )
+            for increase in attempt.plan.increases
         )
+        return msgspec.structs.replace(first, beside=tuple(others))
 
-    def _moved_to(self, domain: str, gang: Gang) -> tuple[tuple[Pod, ...], int]:
-        """Place a gang's pods on nodes of one domain alone; return those that do not fit, and how many are there."""
-        trial, key = self._placer.trial, gang.topology_key
-        for cls, positions, counts in tuple(trial.moves(dict.fromkeys(pod.cls for pod in gang.pending))):
-            for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
-                if count > 0:
-                    trial.lift(cls, position, count)
-        among = np.array([trial.node(position).labels.get(key) == domain for position in range(trial.count)])
-        left = []
-        for pod in gang.pending:
-            position = self._placer.first(pod.cls, slice(0, trial.count), 0, among)
-            if position is None:
-                left.append(pod)
-            else:
-                self._placer.place(pod.cls, position)
-        return tuple(left), gang.running.get(domain, 0) + len(gang.pending) - len(left)
+    def _attempted(self, gang: Gang, domain: Domain | None, leanings: Sequence[Leaning]) -> _Attempt:
+        """Return the first of some attempts that is whole, which stays on the trial; else the best one."""
+        attempts = []
+        for leaning in leanings:
+            with self._placer.trial.fork() as fork:
+                attempt = self._attempt(gang, domain, leaning)
+                if attempt.whole:
+                    fork.keep()
+                    return attempt
+            attempts.append(attempt)
+        return max(attempts, key=lambda attempt: attempt.possible)
+
+    def _attempt(self, gang: Gang, domain: Domain | None, leaning: Leaning) -> _Attempt:
+        """Put what fits on nodes that are there, and plan nodes for the rest."""
+        settled = self._settle(gang, domain)
+        there = {pod.key for pod, _ in settled}
+        left = tuple(pod for pod in gang.pods if pod.key not in there)
+        missing = max(0, gang.missing - len(settled))
+        situation = self._situation if domain is None else within(domain, self._situation)
+        plan = self._ask(Demand(left, missing, self._one_choice, leaning), situation) if left else _NO_PLAN
+        attempt = _Attempt(gang=gang, domain=domain, leaning=leaning, settled=settled, plan=plan)
+        if self._one_choice and not attempt.whole:  # a choice that is too small is not made, so it was not counted
+            return msgspec.structs.replace(attempt, plan=self._ask(Demand(left), situation), made=False)
+        return attempt
+
+    def _settle(self, gang: Gang, domain: Domain | None) -> tuple[tuple[Pod, str], ...]:
+        """Place pods of a gang on nodes of a domain; return those that fit, and the names of their nodes."""
+        placer, trial = self._placer, self._placer.trial
+        among = np.ones(trial.count, dtype=np.bool_)
+        if domain is not None:
+            among = trial.labels(gang.topology_key) == domain.code
+        settled: list[tuple[Pod, str]] = []
+        hopeless: set[PodClass] = set()
+        for pod in gang.pods if among.any() else ():
+            position = None if pod.cls in hopeless else placer.first(pod.cls, slice(0, trial.count), 0, among)
+            if position is not None:
+                placer.place(pod.cls, position)
+                settled.append((pod, trial.name(position)))
+            elif not placer.guards(pod.cls):
+                hopeless.add(pod.cls)
+        return tuple(settled)
+
+    def _failed(self, gang: Gang) -> tuple[str, ...]:
+        """Return the groups in backoff whose new nodes would take some pod of a gang."""
+        skipped = self._asked[0].skipped if self._asked else ()
+        names = [each.group for each in skipped if each.reason is Skip.BACKED_OFF]
+        return tuple(name for name in names if name in self._situation.templates and self._suits(name, gang))
+
+    def _suits(self, group_id: str, gang: Gang) -> bool:
+        with self._placer.trial.fork():
+            fresh = self._placer.trial.add(self._situation.templates[group_id], 1)[0]
+            return any(self._placer.fits(cls, fresh) for cls in dict.fromkeys(pod.cls for pod in gang.pods))
 
     def _joined(self, pods: Sequence[Pod]) -> ScaleUpPlan:
         """Return the plans that are kept as one, with what became of the gangs that get nothing."""
-        kept, last = self._kept, self._kept[-1] if self._kept else ScaleUpPlan(result=ScaleUpResult.NO_OPTIONS)
+        kept, last = self._kept, self._kept[-1] if self._kept else _NO_PLAN
         stuck = [*kept]
         held: dict[str, HeldReason] = {key: why for plan in kept for key, why in plan.held.items()}
         for gang, short, best in self._short:
@@ -177,26 +269,22 @@ class _GangPlanner:
             held.update((pod.key, short.reason) for pod in gang.pods)
         grown = any(plan.increases for plan in kept)
         helped = {pod.key for plan in kept for pod in plan.triggered}
+        gone = helped | self._settled.keys()
         error = "" if grown else next((plan.error for plan in kept if plan.error), "")
         return ScaleUpPlan(
             result=ScaleUpResult.SUCCESSFUL if grown else ScaleUpResult.ERROR if error else ScaleUpResult.NO_OPTIONS,
             rounds=tuple(each for plan in kept for each in plan.rounds if each.increases or not grown),
             triggered=tuple(pod for pod in pods if pod.key in helped),
-            remaining=tuple(pod for plan in stuck for pod in plan.remaining if pod.key not in helped),
-            awaiting=tuple(pod for plan in kept for pod in plan.awaiting if pod.key not in helped),
-            held={key: why for key, why in held.items() if key not in helped},
+            settled=self._settled,
+            remaining=tuple(pod for plan in stuck for pod in plan.remaining if pod.key not in gone),
+            awaiting=tuple(pod for plan in kept for pod in plan.awaiting if pod.key not in gone),
+            held={key: why for key, why in held.items() if key not in gone},
             full=last.full,
             rejected={cls: reasons for plan in stuck for cls, reasons in plan.rejected.items()},
             skipped=self._asked[0].skipped if self._asked else (),
-            occurrences=tuple(dict.fromkeys(each for plan in self._asked for each in plan.occurrences)),
-            answers=tuple(answer for plan in self._asked for answer in plan.answers),
+            occurrences=tuple(dict.fromkeys(self._warnings)),
+            answers=tuple(self._answers),
             capped_by_nodes_total=any(plan.capped_by_nodes_total for plan in (*kept, *stuck)),
             short_gangs=tuple(short for _, short, _ in self._short),
             error=error,
         )
-
-
-def _one(template: Template, key: str) -> bool:
-    """Whether all new nodes of a group have the same value of a label."""
-    several = template.zones is not None and len(template.zones.templates) > 1
-    return key in template.node.labels and key != HOSTNAME and not several

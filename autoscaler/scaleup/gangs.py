@@ -1,12 +1,12 @@
 """The gangs among pending pods: how many of each have room, and how many more need it at once.
 
 A scheduler starts a gang once its minimum of pods can run (KEP-4671): pods that run already count, the others need room
-at the same time. So new nodes are worth their price only if they complete the minimum. Beyond it, pods of a gang are
-pods like any other.
+at the same time, and on nodes that share a label if the gang has a topology constraint. So new nodes are worth their
+price only if they complete the minimum. Beyond it, pods of a gang are pods like any other.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -15,30 +15,32 @@ from autoscaler.objects.gang import GangRef, stated_minimum
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import PodVerdict
 from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.columns import ABSENT
 from autoscaler.snapshot.overlay import Trial
+
+ANYWHERE = 0
+"""The code of all nodes for a gang without a topology constraint."""
 
 
 class Gang(msgspec.Struct, frozen=True, kw_only=True):
-    """A gang that needs new nodes before it can start."""
+    """A gang that needs new nodes."""
 
     name: str
     """`namespace/name`."""
     wanted: int
-    """Its minimum of pods, at least two."""
+    """Its minimum of pods."""
     placed: int
-    """Pods of it that run, or fit on existing and upcoming nodes; fewer than wanted."""
+    """Pods of it that have a node, or room on one that the gang keeps."""
     pods: tuple[Pod, ...]
-    """The others that may get new nodes in this pass."""
+    """The others that may get new nodes in this pass; they have no room yet."""
     topology_key: str = ""
     """The label whose value all its nodes share; empty: any nodes will do."""
-    pending: tuple[Pod, ...] = ()
-    """If it has such a label: all its pods without a node, those that fit somewhere included."""
-    running: Mapping[str, int] = {}
-    """If it has such a label: how many of its pods have a node, by the value there."""
+    home: int | None = None
+    """The code of that label on the nodes of the placed pods; None: there are none."""
 
     @property
     def missing(self) -> int:
-        """How many of `pods` must get room; it may be more than there are."""
+        """How many of `pods` must get room; it may be more than there are, or below zero."""
         return self.wanted - self.placed
 
     @property
@@ -60,6 +62,8 @@ class ShortGang(msgspec.Struct, frozen=True):
     """Whether it lacks pods, not room."""
     sharing: str = ""
     """The label whose value all its nodes share."""
+    failed: tuple[str, ...] = ()
+    """Groups that could help and are in backoff."""
 
     @property
     def reason(self) -> PodVerdict:
@@ -72,7 +76,8 @@ class ShortGang(msgspec.Struct, frozen=True):
         if self.incomplete:
             return f"{self.wanted} wanted, {self.possible} exist and ask for a node"
         where = f" on nodes that share {self.sharing}" if self.sharing else ""
-        return f"{self.wanted} wanted, {self.possible} possible{where}"
+        why = f"; in backoff after failed scale-up: {', '.join(self.failed)}" if self.failed else ""
+        return f"{self.wanted} wanted, {self.possible} possible{where}{why}"
 
     def __str__(self) -> str:
         """`gang training/job-1: 8 wanted, 5 possible`."""
@@ -84,56 +89,92 @@ def priority_of(pods: Iterable[Pod]) -> int:
     return max((pod.cls.priority or 0 for pod in pods), default=0)
 
 
-def gangs_among(pods: Sequence[Pod], view: ClusterView, trial: Trial) -> tuple[Gang, ...]:
-    """Return the gangs of these pods that cannot start without new nodes, those first that are helped first.
+class GangCensus:
+    """Where the pods of the gangs among pending pods are, on a trial that holds all pods that fit somewhere."""
 
-    The trial holds all other pods of the view that fit somewhere.
-    """
-    members: dict[str, list[Pod]] = {}
-    refs: dict[str, GangRef] = {}
-    for pod in pods:
-        ref = pod.cls.gang
-        if ref is not None:
-            members.setdefault(ref.key, []).append(pod)
-            refs.setdefault(ref.key, ref)
-    if not members:
-        return ()
-    sizes, placed = _sizes(members, view), _placed(members, view, trial)
-    related = view.related
-    gangs = []
-    for name, needing in members.items():
-        stated = stated_minimum(refs[name], related.pod_groups, related.workloads)
-        wanted = sizes[name] if stated is None else stated
-        if placed[name] < wanted > 1:
-            gang = Gang(name=name, wanted=wanted, placed=placed[name], pods=tuple(needing))
-            gangs.append(_constrained(gang, view))
-    return tuple(sorted(gangs, key=lambda gang: gang.rank))
+    def __init__(self, pods: Iterable[Pod], view: ClusterView, trial: Trial) -> None:
+        """`pods`: all that may belong to the gangs, apart from those that run."""
+        self._view = view
+        self._trial = trial
+        self._refs: dict[str, GangRef] = {}
+        self._classes: dict[str, set[PodClass]] = {}
+        for pod in pods:
+            ref = pod.cls.gang
+            if ref is not None:
+                self._refs.setdefault(ref.key, ref)
+                self._classes.setdefault(ref.key, set()).add(pod.cls)
+        self._running = _running(self._refs, view)
+        self._pending = Counter(
+            pod.cls.gang.key for pod in view.pending if pod.cls.gang is not None and pod.deleted is None
+        )
+
+    def stranded(self) -> frozenset[str]:
+        """Return the gangs that cannot start and have room for a part of their pods, which is of no use to them."""
+        return frozenset(name for name in self._refs if self._is_stranded(name, self._pending_places(name)))
+
+    def _is_stranded(self, name: str, places: Mapping[int, int]) -> bool:
+        home, placed = self._placed(name)
+        return any(places.values()) and (self._wanted(name) > placed or any(code != home for code in places))
+
+    def gangs(self, pods: Iterable[Pod]) -> tuple[Gang, ...]:
+        """Return the gangs for which these pods, which fit nowhere, get nodes together; the first is helped first."""
+        members: dict[str, list[Pod]] = {}
+        for pod in pods:
+            if pod.cls.gang is not None and pod.cls.gang.key in self._refs:
+                members.setdefault(pod.cls.gang.key, []).append(pod)
+        gangs = []
+        for name, needing in members.items():
+            wanted, (home, placed), key = self._wanted(name), self._placed(name), self._key(name)
+            if placed < wanted > 1 or key:
+                needs = tuple(needing)
+                gangs.append(Gang(name=name, wanted=wanted, placed=placed, pods=needs, topology_key=key, home=home))
+        return tuple(sorted(gangs, key=lambda gang: gang.rank))
+
+    def _wanted(self, name: str) -> int:
+        related = self._view.related
+        stated = stated_minimum(self._refs[name], related.pod_groups, related.workloads)
+        return self._running[name] + self._pending[name] if stated is None else stated
+
+    def _key(self, name: str) -> str:
+        pod_group = self._view.related.pod_groups.get(name)
+        return "" if pod_group is None else pod_group.topology_key
+
+    def _placed(self, name: str) -> tuple[int | None, int]:
+        """Return where most pods of a gang are that have a node or room, and how many."""
+        places = self._pending_places(name)
+        if not self._key(name):
+            return ANYWHERE, self._running[name] + sum(places.values())
+        running = self._running_places(name)
+        if running:  # the scheduler sends the others there, whatever room there is elsewhere
+            home = max(running, key=lambda code: (running[code], -code))
+            return home, running[home] + places[home]
+        return max(((code, count) for code, count in places.items()), key=lambda item: item[1], default=(None, 0))
+
+    def _pending_places(self, name: str) -> Counter[int]:
+        """Return how many pods of a gang without a node have room, by the code of their nodes."""
+        key, places = self._key(name), Counter[int]()
+        for _, positions, counts in self._trial.moves(self._classes[name]):
+            codes = self._trial.labels(key)[positions] if key else np.full(len(positions), ANYWHERE)
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True):
+                places[code] += count
+        places.pop(ABSENT, None)
+        return places
+
+    def _running_places(self, name: str) -> Counter[int]:
+        view, codes = self._view, self._trial.labels(self._key(name))
+        mine = np.array([cls.gang is not None and cls.gang.key == name for cls in view.classes], dtype=np.bool_)
+        places = Counter(codes[view.pod_nodes[mine[view.pod_classes]]].tolist())
+        for pod in view.terminating:
+            if pod.cls.gang is not None and pod.cls.gang.key == name:
+                places[int(codes[view.positions[pod.node or ""]])] -= 1
+        return +places
 
 
-def _sizes(names: Iterable[str], view: ClusterView) -> Mapping[str, int]:
-    """Return how many pods there are of each gang."""
-    sizes = _running(names, view)
-    for pod in view.pending:
-        if pod.cls.gang is not None and pod.cls.gang.key in sizes and pod.deleted is None:
-            sizes[pod.cls.gang.key] += 1
-    return sizes
-
-
-def _placed(names: Iterable[str], view: ClusterView, trial: Trial) -> Mapping[str, int]:
-    """Return how many pods of each gang are on nodes of the trial."""
-    placed = _running(names, view)
-    classes: dict[PodClass, str] = {}
-    for cls in dict.fromkeys(pod.cls for pod in view.pending):
-        if cls.gang is not None and cls.gang.key in placed:
-            classes[cls] = cls.gang.key
-    for cls, _, counts in trial.moves(classes):
-        placed[classes[cls]] += int(counts.sum())
-    return placed
-
-
-def _running(names: Iterable[str], view: ClusterView) -> dict[str, int]:
+def _running(names: Iterable[str], view: ClusterView) -> Mapping[str, int]:
     """Return how many pods of each gang have a node and stay there."""
     running = dict.fromkeys(names, 0)
+    if not running:
+        return running
     counts = np.bincount(view.pod_classes, minlength=len(view.classes))
     for number, cls in enumerate(view.classes):
         if cls.gang is not None and cls.gang.key in running:
@@ -142,19 +183,3 @@ def _running(names: Iterable[str], view: ClusterView) -> dict[str, int]:
         if pod.cls.gang is not None and pod.cls.gang.key in running:
             running[pod.cls.gang.key] -= 1
     return running
-
-
-def _constrained(gang: Gang, view: ClusterView) -> Gang:
-    """Return a gang with its topology constraint, if it has one."""
-    pod_group = view.related.pod_groups.get(gang.name)
-    key = "" if pod_group is None else pod_group.topology_key
-    if not key:
-        return gang
-    pending = tuple(pod for pod in view.pending if _is_of(gang, pod))
-    nodes = (node for node, pods in zip(view.nodes, view.pods, strict=True) for pod in pods if _is_of(gang, pod))
-    running = Counter(node.labels.get(key, "") for node in nodes)
-    return msgspec.structs.replace(gang, topology_key=key, pending=pending, running=running)
-
-
-def _is_of(gang: Gang, pod: Pod) -> bool:
-    return pod.cls.gang is not None and pod.cls.gang.key == gang.name and pod.deleted is None

@@ -22,6 +22,13 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """Groups of equivalent pods among which the estimate chose."""
     namespaces: int = 0
     """How many namespaces these are from."""
+    beside: "tuple[Option, ...]" = ()
+    """Nodes of other groups that come with these for the same pods, where several groups help a gang."""
+
+    @property
+    def parts(self) -> "tuple[Option, ...]":
+        """The nodes of each group."""
+        return self, *self.beside
 
     @property
     def density(self) -> float:

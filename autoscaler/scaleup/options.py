@@ -132,7 +132,9 @@ class ExpansionOptions:
     def node_limit(self, situation: ScaleUpContext, group: Group, similar: Sequence[str] = ()) -> int:
         """Return how many nodes one scale-up of a group and similar ones may add: the strictest of all limits."""
         by_id = situation.groups.by_id
-        limits = [group.room + sum(by_id[other].room for other in similar)]
+        takers = (group, *(by_id[other] for other in similar))
+        allowed = situation.within
+        limits = [sum(min(taker.room, taker.room if allowed is None else allowed.get(taker.id, 0)) for taker in takers)]
         if self._options.max_nodes_per_scaleup > 0:
             limits.append(self._options.max_nodes_per_scaleup)
         if situation.nodes_left is not None:

@@ -68,6 +68,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     rounds: tuple[Round, ...] = ()
     triggered: tuple[Pod, ...] = ()
     """Pods that the new nodes are for."""
+    settled: Mapping[str, str] = {}
+    """Names of the nodes, there or on their way, on which pods of gangs have room after all, by key of the pod."""
     remaining: tuple[Pod, ...] = ()
     """Pods that no considered group could take."""
     awaiting: tuple[Pod, ...] = ()

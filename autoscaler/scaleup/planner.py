@@ -8,6 +8,7 @@ is left as it was found. Source: Cluster Autoscaler's `core/scaleup/orchestrator
 """
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 import msgspec
 
@@ -29,7 +30,6 @@ from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.options import ExpansionOptions, Fitting, PackedOption, place
 from autoscaler.scaleup.plan import HeldReason, Increase, Round, ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
-from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import UPCOMING
 
 _FEWEST_ROUNDS, _ROUNDS_PER_GROUP = 50, 2
@@ -39,18 +39,26 @@ Pods that spread over zones take a round for every pod of an owner, since one ro
 """
 
 
+class Leaning(StrEnum):
+    """Which options come first, where they are to help a number of pods together."""
+
+    NONE = "none"
+    """Those that the expanders choose, as for other pods."""
+    WHOLE = "whole"
+    """Those that help enough of the pods on their own."""
+    DENSEST = "densest"
+    """The same, and failing these, those with the most pods on each node."""
+
+
 class Demand(msgspec.Struct, frozen=True):
     """Pods that need nodes, and what a plan for them has to achieve."""
 
     pods: tuple[Pod, ...]
     at_least: int = 0
-    """Nodes for fewer pods than that are worth nothing: choices that help enough of them go first."""
+    """Nodes for fewer pods than that are worth nothing."""
     one_choice: bool = False
     """Whether a single choice, uncapped, has to help that many; else nothing is planned."""
-    densest: bool = False
-    """Whether only the options with the most pods on each node may be chosen."""
-    groups: frozenset[str] | None = None
-    """The groups that may grow for them; None: all."""
+    leaning: Leaning = Leaning.WHOLE
 
 
 def plan_scale_up(
@@ -112,7 +120,7 @@ class _Decision:
     def plan(self) -> ScaleUpPlan:
         """Play turns until one leads nowhere."""
         first = self._situation
-        skipped, valid = self._considered(self._situation)
+        skipped, valid = considered(self._situation, self._needs, self._rules)
         usable = valid
         groups = pod_groups(self._pods)
         fitting = self._expansion_options.fitting(self._situation, valid, groups)
@@ -127,7 +135,7 @@ class _Decision:
         error, declined = "", False
         while left and len(rounds) < most:
             if rounds:
-                _, valid = self._considered(self._situation)
+                _, valid = considered(self._situation, self._needs, self._rules)
                 groups = pod_groups(left)
                 fitting = self._expansion_options.fitting(self._situation, valid, groups)
             in_time = self._expansion_options.in_time(self._situation, valid, fitting, groups)
@@ -170,12 +178,6 @@ class _Decision:
             error=plan_error,
         )
 
-    def _considered(self, situation: ScaleUpContext) -> tuple[tuple[Skipped, ...], list[Group]]:
-        """Return the groups that may grow for these pods, and why others may not grow at all."""
-        skipped, valid = considered(situation, self._needs, self._rules)
-        allowed = self._demand.groups
-        return skipped, valid if allowed is None else [group for group in valid if group.id in allowed]
-
     def _joined(self, turn: Sequence[Round], left: Sequence[Pod]) -> list[Round]:
         """Return the rounds of a turn; the last is also for pods that had to wait for those that the turn helps."""
         if self._one_round or not self._rules.pods_wait_for_affinity:
@@ -194,12 +196,12 @@ class _Decision:
         """Return the offers that may be taken once so many pods are helped; those that help enough go first."""
         demand = self._demand
         missing = demand.at_least - helped
-        if missing <= 0 or not offers:
+        if missing <= 0 or not offers or demand.leaning is Leaning.NONE:
             return offers
         whole = tuple(offer for offer in offers if len(offer.option.pods) >= missing)
         if whole or self._one_round:
             return whole
-        if not demand.densest:
+        if demand.leaning is not Leaning.DENSEST:
             return offers
         most = max(offer.option.density for offer in offers)
         return tuple(offer for offer in offers if offer.option.density == most)
@@ -319,7 +321,7 @@ class _Decision:
         if self._options.groups_per_pass is GroupsPerPass.ONE:
             for plan_round in rounds:
                 situation = situation.after(plan_round.increases, self._needs)
-        full, valid = self._considered(situation)
+        full, valid = considered(situation, self._needs, self._rules)
         fitting = self._expansion_options.fitting(situation, valid, pod_groups(left)) if left else {}
         otherwise: HeldReason = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
         if situation.nodes_left == 0:

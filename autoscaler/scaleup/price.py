@@ -114,15 +114,17 @@ class PriceExpander:
 
     def score(self, option: Option) -> float | None:
         """Return the score of an option, None where the price of its node or of one of its pods is not known."""
-        node_price = self._prices.node(option.template.node)
         pods_price = self._price_of_pods(option)
-        if node_price is None or pods_price is None:
+        if pods_price is None:
             return None
         stabilising = self._prices.requests(_STABILISING) or 0.0
-        worth = pods_price + stabilising
-        if worth == 0.0:
-            return math.inf
-        return self._unfitness(option) * (node_price * option.nodes + stabilising) / worth
+        worth, dearness = pods_price + stabilising, 0.0
+        for part in option.parts:
+            node_price = self._prices.node(part.template.node)
+            if node_price is None:
+                return None
+            dearness += self._unfitness(part) * (node_price * part.nodes + stabilising / len(option.parts))
+        return math.inf if worth == 0.0 else dearness / worth
 
     def _price_of_pods(self, option: Option) -> float | None:
         parts: list[float] = []

@@ -3,89 +3,23 @@
 The answers follow from KEP-4671: a gang starts once its minimum of pods can run, so fewer nodes than that are wasted.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 
 from autoscaler.objects.pod import SAFE_TO_EVICT
 from autoscaler.reasons import BlockingReason
-from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import RunAnswer
-from autoscaler.simulator.play import play_and_advise
-from tests.manifests import Json, a_group, a_node, a_pod, a_template, named
+from tests.gangs import Outcome, World, a_pass, a_small_group, incomplete, members, minimum, outcome, passed, too_large
+from tests.manifests import Json, a_node, named
 
 CASE = Path(__file__).parent / "gang.yaml"
 
 
-def members(gang: str, count: int, cpu: str = "4", first: int = 0, **fields: Any) -> list[Json]:
-    """Return pods of a gang, as Kubernetes 1.36 marks them."""
-    mark = {"schedulingGroup": {"podGroupName": gang}} if gang else {}
-    owner = {"owner": f"Job/{gang or 'plain'}", "labels": {}}
-    return [a_pod(f"{gang or 'plain'}-{n}", cpu, **{**owner, **mark, **fields}) for n in range(first, first + count)]
-
-
-def minimum(gang: str, count: int) -> Json:
-    """Return the PodGroup that states a gang's minimum."""
-    return named(gang, schedulingPolicy={"gang": {"minCount": count}})
-
-
-def a_small_group(name: str, most: int, cpu: str = "4", **fields: Any) -> Json:
-    return a_group(name, a_template(cpu), maxSize=most, **fields)
-
-
-class Outcome(NamedTuple):
-    """What a pass buys, by group, and what it says about pods that get nothing."""
-
-    bought: dict[str, int]
-    told: set[tuple[str, str]]
-
-
-def outcome(run: RunAnswer) -> Outcome:
-    held = {(pods.reason, pods.detail) for pods in run.reasons.held}
-    return Outcome({change.group: change.increase for change in run.scale_ups}, held)
-
-
-def passed(document: Mapping[str, Any]) -> RunAnswer:
-    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs[-1]
-
-
-def a_pass(
-    groups: Sequence[Json], pods: Sequence[Json], *, options: Mapping[str, str] | None = None, **fields: Any
-) -> RunAnswer:
-    return passed(
-        {
-            "now": "2026-01-05T12:00:00Z",
-            "options": {"expander": "least-waste", **(options or {})},
-            "nodeGroups": list(groups),
-            "pods": list(pods),
-            **fields,
-        }
-    )
-
-
-def too_large(gang: str, wanted: int, possible: int) -> tuple[str, str]:
-    return "GangDoesNotFit", f"gang default/{gang}: {wanted} wanted, {possible} possible"
-
-
-def incomplete(gang: str, wanted: int, present: int) -> tuple[str, str]:
-    return "GangAwaitsPods", f"gang default/{gang}: {wanted} wanted, {present} exist and ask for a node"
-
-
 ON_NODE: Json = {"nodes": [a_node("n", "4")]}
-
-
-class World(NamedTuple):
-    name: str
-    groups: Sequence[Json]
-    pods: Sequence[Json]
-    bought: dict[str, int]
-    told: Sequence[tuple[str, str]] = ()
-    fields: Json = {}
-    options: Mapping[str, str] = {}
 
 
 G = a_small_group
@@ -271,58 +205,6 @@ def test_a_gang_gets_all_its_nodes_or_none(world: World) -> None:
     assert {(reason, detail) for reason, detail in told if reason.startswith("Gang")} == set(world.told)
 
 
-ZONE = "topology.kubernetes.io/zone"
-RACK = "example.com/rack"
-
-
-def in_zone(group: str, most: int, zone: str | None = None, key: str = ZONE) -> Json:
-    return a_group(group, a_template("4", labels={key: zone or group}), maxSize=most)
-
-
-def together(gang: str, count: int, key: str = ZONE) -> Json:
-    """Return the PodGroup of a gang whose nodes share a label."""
-    policy = {"gang": {"minCount": count}}
-    return {"podGroups": [named(gang, schedulingPolicy=policy, schedulingConstraints={"topology": [{"key": key}]})]}
-
-
-def a_zonal_node(zone: str, cpu: str) -> Json:
-    return a_node(f"n-{zone}", cpu, meta={"labels": {ZONE: zone}})
-
-
-SHARE = f" on nodes that share {ZONE}"
-IN_ONE_ZONE = [
-    World("no zone is large enough", [in_zone("a", 5), in_zone("b", 6)], members("j", 8), {},
-          [("GangDoesNotFit", too_large("j", 8, 6)[1] + SHARE)]),
-    World("one zone is large enough", [in_zone("a", 5), in_zone("b", 8)], members("j", 8), {"b": 8}),
-    World("two groups of one zone", [in_zone("a", 5), in_zone("b", 5, "z"), in_zone("c", 3, "z")], members("j", 8),
-          {"b": 5, "c": 3}),
-    World("room in another zone does not help", [in_zone("a", 7)], members("j", 8), {},
-          [("GangDoesNotFit", too_large("j", 8, 7)[1] + SHARE)], {"nodes": [a_zonal_node("b", "4")]}),
-    World("room in the same zone helps", [in_zone("a", 6), in_zone("b", 7)], members("j", 8), {"b": 7}, (),
-          {"nodes": [a_zonal_node("b", "4")]}),
-    World("pods that would fit elsewhere move to the gang's zone", [in_zone("a", 8)], members("j", 8), {"a": 8}, (),
-          {"nodes": [a_zonal_node("b", "16")]}),
-    World("the zone in which one of its pods runs", [in_zone("a", 8), in_zone("b", 8)],
-          [*members("j", 1, nodeName="n-b"), *members("j", 7, first=1)], {"b": 7}, (),
-          {"nodes": [a_zonal_node("b", "4")]}),
-    World("a group that says nothing of its zone", [a_small_group("g", 8)], members("j", 8), {},
-          [("GangDoesNotFit", too_large("j", 8, 0)[1] + SHARE)]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("world", IN_ONE_ZONE, ids=[world.name for world in IN_ONE_ZONE])
-def test_the_nodes_of_a_gang_share_a_label(world: World) -> None:
-    run = a_pass(world.groups, world.pods, **{**together("j", 8), **world.fields})
-    bought, told = outcome(run)
-    assert bought == world.bought
-    assert {(reason, detail) for reason, detail in told if reason.startswith("Gang")} == set(world.told)
-
-
-def test_the_label_may_be_any() -> None:
-    racks = [in_zone("a", 5, key=RACK), in_zone("b", 8, key=RACK)]
-    assert outcome(a_pass(racks, members("j", 8), **together("j", 8, RACK))).bought == {"b": 8}
-
-
 MARKS: dict[str, Json] = {
     "schedulingGroup": {"schedulingGroup": {"podGroupName": "a"}},
     "workloadRef": {"workloadRef": {"name": "a", "podGroup": "workers"}},
@@ -417,12 +299,14 @@ def refusing(name: str, most: int) -> Json:
 
 
 class TestRefusedIncreases:
+    WHY = "GangDoesNotFit", too_large("a", 8, 5)[1] + "; in backoff after failed scale-up: h"
+
     def test_what_a_gang_cannot_use_is_taken_back(self) -> None:
         run = a_pass([a_small_group("g", 5), refusing("h", 3)], members("a", 8))
         assert run.target_sizes == {"g": 0, "h": 0}
         assert [(change.group, change.increase) for change in run.target_decreases] == [("g", -5)]
         assert run.pods_triggered_scale_up == []
-        assert outcome(run).told == {too_large("a", 8, 5)}
+        assert outcome(run).told == {self.WHY}
 
     def test_another_group_may_give_the_rest(self) -> None:
         run = a_pass([a_small_group("g", 5), refusing("h", 3), a_small_group("i", 3, "5")], members("a", 8))
@@ -439,4 +323,4 @@ class TestRefusedIncreases:
         run = a_pass([a_small_group("g", 5), refusing("h", 3)], members("a", 8), runs=2)
         assert run.target_sizes == {"g": 0, "h": 0}
         assert (run.scale_ups, run.target_decreases) == ([], [])
-        assert outcome(run).told == {too_large("a", 8, 5)}
+        assert outcome(run).told == {self.WHY}
