@@ -42,18 +42,30 @@ def outcome(run: RunAnswer) -> Outcome:
 
 
 def passed(document: Mapping[str, Any]) -> RunAnswer:
-    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs[-1]
+    return played(document)[-1]
+
+
+def played(document: Mapping[str, Any]) -> Sequence[RunAnswer]:
+    return play_and_advise(decode(json.dumps(document).encode(), "gangs")).runs
 
 
 def a_pass(
     groups: Sequence[Json], pods: Sequence[Json], *, options: Mapping[str, str] | None = None, **fields: Any
 ) -> RunAnswer:
-    return passed(
+    return runs(groups, pods, fields.pop("runs", 1), options=options, **fields)[-1]
+
+
+def runs(
+    groups: Sequence[Json], pods: Sequence[Json], count: int, *, options: Mapping[str, str] | None = None, **fields: Any
+) -> Sequence[RunAnswer]:
+    """Return so many passes over one cluster."""
+    return played(
         {
             "now": "2026-01-05T12:00:00Z",
             "options": {"expander": "least-waste", **(options or {})},
             "nodeGroups": list(groups),
             "pods": list(pods),
+            "runs": count,
             **fields,
         }
     )

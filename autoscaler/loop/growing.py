@@ -1,6 +1,7 @@
 """Decides which groups grow for the pods that need nodes, and resizes them."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -9,12 +10,13 @@ from autoscaler.loop.buying import Buying, scale_up_report, tries_other_groups
 from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.repairing import with_current_registry
-from autoscaler.loop.sorting import filter_pods, simulated_cluster
+from autoscaler.loop.sorting import filter_pods, idle_upcoming, simulated_cluster
 from autoscaler.loop.stages import Ended, Grown, PodsSorted, failed, next_stage, remember
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.report import ScaleUpReport, refused
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
+from autoscaler.scaleup.gang_purchases import in_vain, purchases, still_open
 from autoscaler.scaleup.pending import planned
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.torn_gangs import torn_apart, without_gangs
@@ -57,7 +59,8 @@ class Growing:
         missed = wanted.difference(pod.key for pod in last.triggered).difference(last.settled)
         stage, plan = self._taken_back(stage, plan)
         lost = any(resized.error is not None for resized in done) or any(pod.key in missed for pod in pods)
-        return self._concluded(_with_settled(replace(stage, placer=simulated), plan), plan, lost=lost)
+        stage = _with_settled(replace(stage, placer=simulated), plan)
+        return self._concluded(self._with_purchases(stage, plan), plan, lost=lost)
 
     def _taken_back(self, stage: PodsSorted, plan: ScaleUpPlan) -> tuple[PodsSorted, ScaleUpPlan]:
         """Return the stage without machines that were asked for in vain, for gangs that could not get all of theirs;
@@ -67,19 +70,44 @@ class Growing:
         if not torn.pods:
             return stage, plan
         grown = {resized.group: resized.after - resized.before for resized in stage.increases}
+        vain = {group: min(wanted, grown.get(group, 0)) for group, wanted in torn.machines.items()}
+        return self._cancelled(stage, vain), without_gangs(plan, torn)
+
+    def _with_purchases(self, stage: PodsSorted, plan: ScaleUpPlan) -> PodsSorted:
+        """Return the stage without idle machines that earlier passes asked for, for gangs that cannot start; its memory
+        has what this pass bought for gangs.
+        """
+        known, upcoming = stage.memory.gang_purchases, stage.registry.upcoming
+        throttled = any(resized.hold for resized in stage.increases)
+        idle = idle_upcoming(stage) if known and plan.short_gangs and not throttled else {}
+        vain = in_vain(known, plan.short_gangs, {group: len(positions) for group, positions in idle.items()})
+        if vain:
+            machines: Counter[str] = Counter()
+            for purchase in vain:
+                machines[purchase.group] += purchase.machines
+            for group, count in machines.items():
+                for position in idle[group][-count:]:
+                    stage.placer.trial.remove(position)
+            stage = self._cancelled(stage, machines)
+        pending = {pod.cls.gang.key for pod in stage.view.pending if pod.cls.gang is not None}
+        given = {(purchase.gang, purchase.group) for purchase in vain}
+        kept = [each for each in still_open(known, pending, upcoming) if (each.gang, each.group) not in given]
+        return remember(stage, gang_purchases=(*kept, *purchases(plan, stage.increases)))
+
+    def _cancelled(self, stage: PodsSorted, machines: Mapping[str, int]) -> PodsSorted:
+        """Return the stage with so many machines fewer on their way, by group."""
         memory, now = stage.memory.registry, stage.now
         corrections: list[Resized] = []
-        for group, wanted in torn.machines.items():
-            vain = min(wanted, grown.get(group, 0))
-            if vain > 0:
-                resized = self._cloud.decrease_target(group, vain)
-                corrections.append(resized)
-                if resized.error is not None:
-                    self._events.not_reverted(resized, "a gang could not be completed")
-                memory = memories.scaled_up(memory, group, resized.after - resized.before, now, 0.0)
+        for group, count in machines.items():
+            if count <= 0:
+                continue
+            resized = self._cloud.decrease_target(group, count)
+            corrections.append(resized)
+            if resized.error is not None:
+                self._events.not_reverted(resized, "a gang could not be completed")
+            memory = memories.scaled_up(memory, group, resized.after - resized.before, now, 0.0)
         repairs = replace(stage.repairs, corrections=(*stage.repairs.corrections, *corrections))
-        stage = replace(remember(stage, registry=memory), repairs=repairs)
-        return with_current_registry(stage, self._cloud), without_gangs(plan, torn)
+        return with_current_registry(replace(remember(stage, registry=memory), repairs=repairs), self._cloud)
 
     def _left(
         self, stage: PodsSorted, plan: ScaleUpPlan, pods: Sequence[Pod]

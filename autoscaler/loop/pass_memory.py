@@ -11,6 +11,7 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.scaledown.memory import ScaleDownMemory, forgotten
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import ReplacementMemory
+from autoscaler.scaleup.gang_purchases import GangPurchase
 from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.snapshot.hints import Hints
@@ -31,6 +32,8 @@ class PassMemory(msgspec.Struct, frozen=True, kw_only=True):
     kept: Mapping[str, UnremovableNode] = {}
     """Why other nodes stay, as found by the same pass."""
     requests: RequestMemory = RequestMemory()
+    gang_purchases: tuple[GangPurchase, ...] = ()
+    """Machines on their way that only gangs that wait are to use."""
     replacements: ReplacementMemory | None = None
     """None until a pass has read the annotations that an earlier process left."""
     luck: TieBreakSeed = TieBreakSeed()

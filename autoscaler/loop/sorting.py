@@ -64,6 +64,25 @@ def simulated_cluster(stage: Observed) -> Placer:
     return Placer(trial, _profile(stage.config))
 
 
+def idle_upcoming(stage: Simulated) -> Mapping[str, Sequence[int]]:
+    """Return the positions of upcoming nodes that have not registered and that no pod is to use, by group."""
+    trial, position = stage.placer.trial, stage.placer.trial.base
+    idle: dict[str, list[int]] = {}
+    for group_id, count in stage.registry.upcoming.items():
+        template = stage.templates.get(group_id)
+        if template is None:
+            continue
+        with trial.fork():
+            added = trial.add(template, 1)[0]
+            fresh = trial.free[:, added].copy()
+        positions = range(position, position + count)
+        position += count
+        unused = [place for place in positions if trial.alive[place] and (trial.free[:, place] == fresh).all()]
+        registered = len(stage.registry.upcoming_registered.get(group_id, ()))
+        idle[group_id] = unused[: max(0, count - registered)]
+    return idle
+
+
 def _profile(config: Config) -> Profile:
     profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
     return replace(profile, most_work=config.pods.max_pod_evaluation_work)

@@ -13,7 +13,19 @@ import yaml
 from autoscaler.objects.pod import SAFE_TO_EVICT
 from autoscaler.reasons import BlockingReason
 from autoscaler.simulator.answer import RunAnswer
-from tests.gangs import Outcome, World, a_pass, a_small_group, incomplete, members, minimum, outcome, passed, too_large
+from tests.gangs import (
+    Outcome,
+    World,
+    a_pass,
+    a_small_group,
+    incomplete,
+    members,
+    minimum,
+    outcome,
+    passed,
+    runs,
+    too_large,
+)
 from tests.manifests import Json, a_node, named
 
 CASE = Path(__file__).parent / "gang.yaml"
@@ -324,3 +336,40 @@ class TestRefusedIncreases:
         assert run.target_sizes == {"g": 0, "h": 0}
         assert (run.scale_ups, run.target_decreases) == ([], [])
         assert outcome(run).told == {self.WHY}
+
+
+class TestMachinesThatFailLater:
+    """Five machines come, the other three do not; the five are given back."""
+
+    SMALL = a_small_group("g", 5)
+
+    def test_after_the_cloud_asked_to_wait(self) -> None:
+        fault = {"fails": "increase", "error": "Throttled", "times": 1}
+        other = {**a_small_group("h", 3), "faults": [fault]}
+        first, second = runs([self.SMALL, other], members("a", 8), 2)
+        assert (first.target_sizes, second.target_sizes) == ({"g": 5, "h": 0}, {"g": 0, "h": 0})
+        assert outcome(second).told == {TestRefusedIncreases.WHY}
+
+    def test_when_the_rest_has_no_capacity(self) -> None:
+        other = a_small_group("h", 3, stockOutAfter=0)
+        first, second, third = runs([self.SMALL, other], members("a", 8), 3)
+        assert first.target_sizes == {"g": 5, "h": 3}
+        assert second.target_sizes == {"g": 0, "h": 0}
+        assert outcome(second).told == {TestRefusedIncreases.WHY}
+        assert (third.target_sizes, third.scale_ups) == ({"g": 0, "h": 0}, [])
+
+    def test_unless_another_group_gives_the_rest(self) -> None:
+        others = [a_small_group("h", 3, stockOutAfter=0), a_small_group("i", 3, "5")]
+        _, second = runs([self.SMALL, *others], members("a", 8), 2)
+        assert second.target_sizes == {"g": 5, "h": 0, "i": 3}
+
+    def test_unless_other_pods_use_them(self) -> None:
+        other = a_small_group("h", 3, stockOutAfter=0)
+        pods = [*members("a", 8), *members("", 2, first=0)]
+        _, second = runs([self.SMALL, other], pods, 2)
+        assert second.target_sizes == {"g": 2, "h": 0}
+
+    def test_machines_that_a_person_asked_for_stay(self) -> None:
+        groups = [{**self.SMALL, "targetSize": 4}, a_small_group("h", 3, stockOutAfter=0)]
+        _, second = runs(groups, members("a", 8), 2)
+        assert second.target_sizes == {"g": 4, "h": 0}
