@@ -12,7 +12,8 @@ from autoscaler.config import rules
 from autoscaler.config.flags import Flag, flags, without_effect
 from autoscaler.config.live import is_live
 from autoscaler.config.load import load_file
-from autoscaler.config.rules import Rules
+from autoscaler.config.presets import rules_of
+from autoscaler.config.process import Compatibility
 from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
 
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("file", metavar="FILE")
     for name, text in (
         ("flags", "print every flag with default, unit, meaning and support"),
-        ("rules", "print every behaviour in which --compatibility=1.31 differs"),
+        ("rules", "print every behaviour in which the presets of --compatibility differ"),
     ):
         output.add_output(actions.add_parser(name, help=text), (*output.DATA_FORMATS, OutputFormat.MARKDOWN))
     actions.add_parser("migration", help="print the support of every Cluster Autoscaler flag, in Markdown")
@@ -83,12 +84,11 @@ def _record(flag: Flag) -> dict[str, object]:
 
 
 def _rule_records() -> Iterator[dict[str, object]]:
-    newest = Rules()
+    presets = {version.value: rules_of(version) for version in Compatibility}
     for name, change in rules.changes().items():
         yield {
             "name": name,
-            "1.31": change.in_1_31,
-            "head": getattr(newest, name),
+            **{version: getattr(preset, name) for version, preset in presets.items()},
             "since": change.since,
             "meaning": change.meaning,
         }

@@ -37,6 +37,12 @@ class Compatibility(StrEnum):
     """Which version of Cluster Autoscaler to decide like."""
 
     V1_31 = "1.31"
+    V1_32 = "1.32"
+    V1_33 = "1.33"
+    V1_34 = "1.34"
+    V1_35 = "1.35"
+    V1_36 = "1.36"
+    V1_37 = "1.37"
     HEAD = "head"
 
 

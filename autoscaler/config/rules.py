@@ -1,7 +1,7 @@
 """The behaviours in which versions of Cluster Autoscaler differ, each by name.
 
 Decision modules read these fields and never a version; `--compatibility` only fills them.
-The default is what the newest version does. Versions are those that introduced the newer behaviour.
+The default is what the newest version does. Versions are the first releases that had the newer behaviour.
 """
 
 from typing import Annotated, get_args, get_type_hints
@@ -15,14 +15,14 @@ class BehaviourChange(msgspec.Struct, frozen=True):
     meaning: str
     in_1_31: bool
     since: str | None = None
-    """None: some version after 1.31, or this program only."""
+    """None: no version of Cluster Autoscaler; this program only."""
 
 
 class Rules(msgspec.Struct, frozen=True):
     """Which of two behaviours to follow, one field per difference; the defaults are the newest version's.
 
-    In 1.31 each field had the other value. A field states its meaning when true and, if known, the version that changed
-    it.
+    In 1.31 each field had the other value. A field states its meaning when true and the version that changed it;
+    without one, Cluster Autoscaler never did.
     """
 
     # The pass.
@@ -32,9 +32,9 @@ class Rules(msgspec.Struct, frozen=True):
     return_scale_up_error: Annotated[
         bool, "A failed scale-up fails the pass; otherwise it only shows in the status.", "1.34"
     ] = False
-    return_min_size_error: Annotated[bool, "A failed enforcement of group minimums fails the pass."] = False
+    return_min_size_error: Annotated[bool, "A failed enforcement of group minimums fails the pass.", "1.34"] = False
     max_nodes_total_result_limited: Annotated[
-        bool, "Reaching max-nodes-total has its own result and event, not `NoOptionsAvailable`."
+        bool, "Reaching max-nodes-total has its own result and event, not `NoOptionsAvailable`.", "1.33"
     ] = True
     startup_health_limit: Annotated[
         bool, "Until the first successful pass the health check allows max-startup-time.", "1.36"
@@ -103,7 +103,9 @@ class Rules(msgspec.Struct, frozen=True):
         "otherwise in the zone of the group's template.",
     ] = True
     template_node_label: Annotated[bool, "Simulated nodes have the label that marks template nodes.", "1.32"] = True
-    impaired_volumes_taint_ignored: Annotated[bool, "Templates omit the taint `NodeWithImpairedVolumes`."] = True
+    impaired_volumes_taint_ignored: Annotated[bool, "Templates omit the taint `NodeWithImpairedVolumes`.", "1.32"] = (
+        True
+    )
     suspended_nodes: Annotated[bool, "A node with condition Suspended=True is neither ready nor unready.", "1.36"] = (
         True
     )
@@ -120,6 +122,7 @@ class Rules(msgspec.Struct, frozen=True):
         bool,
         "A group is scaling up when it has upcoming nodes and a request; otherwise when its target exceeds "
         "its registered nodes that have started.",
+        "1.32",
     ] = True
     revert_timed_out_scale_up: Annotated[
         bool, "When a scale-up times out, the target size is lowered by the number of missing nodes.", "1.36"
@@ -129,7 +132,7 @@ class Rules(msgspec.Struct, frozen=True):
         "The target of a group without nodes and machines is lowered like any other, once its machines "
         "are overdue; Cluster Autoscaler does not lower it.",
     ] = True
-    backoff_needs_template: Annotated[bool, "A group without a template is not backed off."] = True
+    backoff_needs_template: Annotated[bool, "A group without a template is not backed off.", "1.36"] = True
     non_atomic_scale_up_to_max: Annotated[
         bool, "The group option to keep a partially failed zero-or-max scale-up is honoured.", "1.34"
     ] = True
@@ -144,18 +147,20 @@ class Rules(msgspec.Struct, frozen=True):
     next_group_after_failed_increase: Annotated[
         bool, "A failed increase does not end the scale-up: its pods get other nodes in the same pass."
     ] = True
-    balance_within_limits: Annotated[bool, "Balancing excludes groups that limits forbid, and caps each increase."] = (
+    balance_within_limits: Annotated[
+        bool, "Balancing excludes groups that limits forbid, and caps each increase.", "1.36"
+    ] = True
+    all_gpu_vendors: Annotated[bool, "GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", "1.35"] = (
         True
     )
-    all_gpu_vendors: Annotated[bool, "GPUs of every known vendor count; otherwise NVIDIA and DirectX only."] = True
     topology_fallback_in_estimator: Annotated[
         bool, "A pod that misses only on a host-name spread is tried on all new nodes, not just the last.", "1.33"
     ] = True
     least_waste_plain_containers: Annotated[
-        bool, "least-waste sums plain containers only, without init containers and overhead."
+        bool, "least-waste sums plain containers only, without init containers and overhead.", "1.33"
     ] = False
     limit_reason_names_quota: Annotated[
-        bool, "The reason of a group at a limit names the quota; otherwise only the resources."
+        bool, "The reason of a group at a limit names the quota; otherwise only the resources.", "1.35"
     ] = True
     grpc_messages_as_bytes: Annotated[
         bool, "gRPC expander and provider exchange serialised objects, not typed ones.", "1.34"
@@ -175,10 +180,10 @@ class Rules(msgspec.Struct, frozen=True):
 
     # Scale-down.
     unmeasured_node_is_unused: Annotated[
-        bool, "A node without CPU or memory amounts counts as unused; otherwise it stays."
+        bool, "A node without CPU or memory amounts counts as unused; otherwise it stays.", "1.32"
     ] = False
     node_at_threshold_is_needed: Annotated[
-        bool, "A node exactly at its utilisation threshold is needed; otherwise only above it."
+        bool, "A node exactly at its utilisation threshold is needed; otherwise only above it.", "1.32"
     ] = False
     system_pods_block_forever: Annotated[
         bool,
@@ -221,9 +226,11 @@ class Rules(msgspec.Struct, frozen=True):
         "otherwise as listed.",
     ] = True
     minimums_count_deleting_nodes: Annotated[
-        bool, "Nodes being deleted still count towards the lower resource limits."
+        bool, "Nodes being deleted still count towards the lower resource limits.", "1.36"
     ] = True
-    scale_down_reports_no_candidates: Annotated[bool, "A scale-down without candidates has its own result."] = True
+    scale_down_reports_no_candidates: Annotated[bool, "A scale-down without candidates has its own result.", "1.32"] = (
+        True
+    )
     parallel_tainting: Annotated[bool, "Nodes to delete are tainted five at a time; otherwise one by one.", "1.32"] = (
         True
     )
@@ -252,6 +259,20 @@ def changes() -> dict[str, BehaviourChange]:
     }
 
 
+def rules_at(version: str) -> Rules:
+    """Return the behaviours of a version from 1.31 on, such as `1.34`."""
+    return Rules(**{name: change.in_1_31 != _had(version, change) for name, change in changes().items()})
+
+
+def _had(version: str, change: BehaviourChange) -> bool:
+    """Whether the version already had the newer behaviour."""
+    return change.since is not None and _number(change.since) <= _number(version)
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def rules_of_1_31() -> Rules:
     """Return the behaviours of version 1.31."""
-    return Rules(**{name: change.in_1_31 for name, change in changes().items()})
+    return rules_at("1.31")

@@ -47,10 +47,14 @@ def test_flags_as_yaml_and_table_name_the_same(capsys: pytest.CaptureFixture[str
     assert from_yaml == from_table == list(flags())
 
 
-def test_rules_show_both_values(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_show_the_values_of_all_presets(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "rules", "-o", "json"]) == 0
     records = {record["name"]: record for record in msgspec.json.decode(capsys.readouterr().out)}
-    assert (records["system_pods_block_forever"]["1.31"], records["system_pods_block_forever"]["head"]) == (True, False)
+    presets = ("1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37", "head")
+    shown = {name: [records[name][preset] for preset in presets] for name in records}
+    assert shown["system_pods_block_forever"] == [True, True] + [False] * 6
+    assert shown["hints_by_priority"] == [False] * 6 + [True] * 2
+    assert shown["zones_in_balance"] == [False] * 7 + [True]
 
 
 def test_a_good_file_is_valid(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,8 @@ import pytest
 from autoscaler.config.document import to_options
 from autoscaler.config.flags import flags, without_effect
 from autoscaler.config.load import from_options, load, load_file
-from autoscaler.config.rules import Rules, changes, rules_of_1_31
+from autoscaler.config.process import Compatibility
+from autoscaler.config.rules import Rules, changes, rules_at, rules_of_1_31
 from autoscaler.config.scaleup import GroupsPerPass, TieBreak
 from autoscaler.config.syntax import Range, Support
 from autoscaler.config.tree import Config
@@ -418,6 +419,40 @@ def test_the_preset_1_31() -> None:
     assert not config.drain.cordon_node_before_terminating
     assert not config.features.enable_dynamic_resource_allocation
     assert config.rules == rules_of_1_31()
+
+
+@pytest.mark.parametrize(
+    ("version", "expander", "cordons", "loops", "devices"),
+    [
+        pytest.param("1.32", "random", False, False, False, id="1.32"),
+        pytest.param("1.33", "least-waste", False, False, False, id="1.33"),
+        pytest.param("1.34", "least-waste", True, False, False, id="1.34"),
+        pytest.param("1.35", "least-waste", True, True, True, id="1.35"),
+        pytest.param("1.36", "least-waste", True, True, True, id="1.36"),
+        pytest.param("1.37", "least-waste", True, True, True, id="1.37"),
+    ],
+)
+def test_the_defaults_of_later_versions(version: str, expander: str, cordons: bool, loops: bool, devices: bool) -> None:
+    config = load([f"--compatibility={version}"])
+    assert config.scale_up.expander == (expander,)
+    assert config.drain.cordon_node_before_terminating == cordons
+    assert config.loop.frequent_loops_enabled == loops
+    assert config.features.enable_dynamic_resource_allocation == devices
+    assert (config.loop.scan_interval_s, config.scale_up.groups_per_pass) == (10.0, GroupsPerPass.ONE)
+    assert config.rules == rules_at(version)
+
+
+def test_each_version_has_the_behaviours_that_versions_up_to_it_introduced() -> None:
+    newest, versions = Rules(), [version.value for version in Compatibility if version is not Compatibility.HEAD]
+    for number, version in enumerate(versions):
+        rules = rules_at(version)
+        newer = {name for name, change in changes().items() if getattr(rules, name) == getattr(newest, name)}
+        assert newer == {name for name, change in changes().items() if change.since in versions[: number + 1]}
+
+
+def test_versions_of_behaviours_are_those_of_presets_after_the_first() -> None:
+    _, *later = [version.value for version in Compatibility if version is not Compatibility.HEAD]
+    assert {change.since for change in changes().values()} <= {None, *later}
 
 
 def test_the_preset_head_changes_nothing() -> None:
