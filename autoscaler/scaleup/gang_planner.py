@@ -50,7 +50,7 @@ def plan_with_gangs(
         return planner.plan(demand)
 
 
-class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class _GangAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """A gang in one domain: where its pods have room, and what would be bought for the others."""
 
     gang: Gang
@@ -159,7 +159,7 @@ class _GangPlanner:
         helped = {pod.key for pod in best.plan.triggered} | {pod.key for pod, _ in best.settled}
         return [pod for pod in gang.pods if pod.key not in helped] if best.domain is None else ()
 
-    def _best(self, gang: Gang) -> _Attempt:
+    def _best(self, gang: Gang) -> _GangAttempt:
         """Return the best attempt to start a gang; if it is whole, it is on the trial."""
         if not gang.topology_key:
             return self._attempted(gang, None, self._leanings)
@@ -169,12 +169,12 @@ class _GangPlanner:
                 attempts.append(self._attempted(gang, domain, self._leanings))
         whole = [attempt for attempt in attempts if attempt.whole]
         if not whole:
-            nothing = _Attempt(gang=gang, domain=Domain(), leaning=Leaning.WHOLE)
+            nothing = _GangAttempt(gang=gang, domain=Domain(), leaning=Leaning.WHOLE)
             return max(attempts, key=lambda attempt: attempt.possible, default=nothing)
         chosen = self._chosen(whole)
         return self._attempted(gang, chosen.domain, (chosen.leaning,))
 
-    def _chosen(self, whole: Sequence[_Attempt]) -> _Attempt:
+    def _chosen(self, whole: Sequence[_GangAttempt]) -> _GangAttempt:
         """Return the domain in which most pods of a gang can run, if possible on nodes that exist; the expanders choose
         between several.
         """
@@ -188,7 +188,7 @@ class _GangPlanner:
         taken = None if choice.option is None else choice.option.group.id
         return next((each for each in best if each.plan.increases[0].group == taken), best[0])
 
-    def _option(self, attempt: _Attempt) -> Option:
+    def _option(self, attempt: _GangAttempt) -> Option:
         """Return what is bought in a domain as one option, for all pods that can run there."""
         pods = (*(pod for pod, _ in attempt.settled), *attempt.plan.triggered)
         first, *others = (
@@ -204,7 +204,7 @@ class _GangPlanner:
         )
         return msgspec.structs.replace(first, beside=tuple(others))
 
-    def _attempted(self, gang: Gang, domain: Domain | None, leanings: Sequence[Leaning]) -> _Attempt:
+    def _attempted(self, gang: Gang, domain: Domain | None, leanings: Sequence[Leaning]) -> _GangAttempt:
         """Return the first of some attempts that is whole, which stays on the trial; else the best one."""
         attempts = []
         for leaning in leanings:
@@ -216,7 +216,7 @@ class _GangPlanner:
             attempts.append(attempt)
         return max(attempts, key=lambda attempt: attempt.possible)
 
-    def _attempt(self, gang: Gang, domain: Domain | None, leaning: Leaning) -> _Attempt:
+    def _attempt(self, gang: Gang, domain: Domain | None, leaning: Leaning) -> _GangAttempt:
         """Put what fits on nodes that are there, and plan nodes for the rest."""
         settled = self._settle(gang, domain)
         there = {pod.key for pod, _ in settled}
@@ -224,7 +224,7 @@ class _GangPlanner:
         missing = max(0, gang.missing - len(settled))
         situation = self._situation if domain is None else within(domain, self._situation)
         plan = self._ask(Demand(left, missing, self._one_choice, leaning), situation) if left else _NO_PLAN
-        attempt = _Attempt(gang=gang, domain=domain, leaning=leaning, settled=settled, plan=plan)
+        attempt = _GangAttempt(gang=gang, domain=domain, leaning=leaning, settled=settled, plan=plan)
         if self._one_choice and not attempt.whole:  # a choice that is too small is not made, so it was not counted
             return msgspec.structs.replace(attempt, plan=self._ask(Demand(left), situation), made=False)
         return attempt
