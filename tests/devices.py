@@ -79,10 +79,11 @@ def a_claim_template(name: str = "one", *requests: Json, **devices: Any) -> Reso
     return plain_decoder(ResourceClaimTemplate).one(claim_template_form(name, *requests, **devices))
 
 
-def a_device_class(name: str = GPUS, *selectors: str) -> DeviceClass:
-    """Return a class of devices that meet all selectors."""
+def a_device_class(name: str = GPUS, *selectors: str, resource: str = "", created: str | None = None) -> DeviceClass:
+    """Return a class of devices that meet all selectors; they stand for the extended `resource`."""
     cel = [{"cel": {"expression": one}} for one in selectors]
-    return plain_decoder(DeviceClass).one({"metadata": {"name": name}, "spec": {"selectors": cel}})
+    spec = {"selectors": cel, **({"extendedResourceName": resource} if resource else {})}
+    return plain_decoder(DeviceClass).one({"metadata": {"name": name, "creationTimestamp": created}, "spec": spec})
 
 
 def claim_form(

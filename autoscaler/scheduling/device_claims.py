@@ -1,15 +1,18 @@
 """What the claims of a class of pods ask for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from autoscaler.objects.devices import ResourceClaim, ResourceClaimTemplate
+from autoscaler.objects.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
-from autoscaler.scheduling.device_allocation import NoAllocation, Wanted, wanted_of
+from autoscaler.scheduling.device_wants import DeviceChoice, NoAllocation, Wanted, wanted_of
 from autoscaler.snapshot.cluster import Related
 
+_OF_CLASS = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class: the extended resource that always stands for its devices."""
 CANNOT = "cannot allocate all claims"
 
 
@@ -22,8 +25,43 @@ class ClassClaims(msgspec.Struct, frozen=True):
     """Keys of claims that all pods of the class use together."""
     wanted: Mapping[str, Wanted | NoAllocation] = {}
     """What each of them asks for, or what is wrong with it."""
+    extended: Mapping[str, Sequence[DeviceChoice]] = {}
+    """What stands for requests of extended resources, on nodes that do not offer these; by resource."""
     trouble: Rejection | None = None
     """Why no node will do."""
+
+    def owned_on(self, node: Node) -> tuple[Wanted, ...]:
+        """Return the claims that every pod gets on a node."""
+        missing = self.delegated(node)
+        if not missing:
+            return self.owned
+        return (*self.owned, Wanted("for extended resources", [self.extended[one] for one in missing], []))
+
+    def delegated(self, node: Node) -> tuple[str, ...]:
+        """Return the extended resources that a node does not offer, so that devices stand for them."""
+        return tuple(resource for resource in self.extended if not node.allocatable.get(resource))
+
+
+def extended_resources(classes: Mapping[str, DeviceClass]) -> Mapping[str, str]:
+    """Return the classes whose devices stand for extended resources, by resource.
+
+    Of several for the same resource the newest counts. Source: the scheduler's `extendedresourcecache`.
+    """
+    found = {f"{_OF_CLASS}{name}": name for name in classes}
+    by_name = sorted(classes.items(), reverse=True)
+    for name, device_class in sorted(by_name, key=lambda one: one[1].metadata.creation_timestamp or ""):
+        if device_class.spec.extended_resource_name:
+            found[device_class.spec.extended_resource_name] = name
+    return found
+
+
+def _extended(cls: PodClass, classes: Mapping[str, DeviceClass]) -> Mapping[str, Sequence[DeviceChoice]]:
+    wanted: dict[str, Sequence[DeviceChoice]] = {}
+    for resource, name in extended_resources(classes).items():
+        if (count := cls.requests.get(resource, 0)) > 0:
+            selectors = classes[name].spec.selectors
+            wanted[resource] = [DeviceChoice(resource, name, selectors, count, admin=False, tolerations=())]
+    return dict(sorted(wanted.items()))
 
 
 def claims_of(cls: PodClass, related: Related) -> ClassClaims:
@@ -46,7 +84,8 @@ def claims_of(cls: PodClass, related: Related) -> ClassClaims:
             return ClassClaims(trouble=refusal(f"claim {ref.resource_claim_name} is being deleted"))
         named.append(key)
         wanted[key] = wanted_of(ref.resource_claim_name, claim.spec, related.device_classes)
-    return ClassClaims(tuple(owned), tuple(dict.fromkeys(named)), wanted)
+    extended = _extended(cls, related.device_classes)
+    return ClassClaims(tuple(owned), tuple(dict.fromkeys(named)), wanted, extended)
 
 
 def _templated(key: str, name: str, related: Related) -> Wanted | NoAllocation:

@@ -9,10 +9,11 @@ from autoscaler.objects.matching import selector_matches
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector
-from autoscaler.scheduling.device_allocation import Chosen, NoAllocation, Wanted, allocate
-from autoscaler.scheduling.device_claims import ClassClaims, claims_of, owner_of
+from autoscaler.scheduling.device_allocation import Chosen, allocate
+from autoscaler.scheduling.device_claims import ClassClaims, claims_of, extended_resources, owner_of
 from autoscaler.scheduling.device_shares import NOTHING, DeviceId, Holding, held_by, together
 from autoscaler.scheduling.device_stock import Stock, reached, taint_rules
+from autoscaler.scheduling.device_wants import NoAllocation, Wanted
 from autoscaler.snapshot.devices import DevicePool, pools_by_node, shared_pools
 from autoscaler.snapshot.overlay import Positions, Trial
 
@@ -59,6 +60,8 @@ class DeviceLedger:
         self._shared_pools = shared_pools(slices)
         self._shared_names = {(pool.driver, pool.name) for pool in self._shared_pools}
         self._rules = taint_rules(self._related.device_taint_rules.values(), self._related.device_classes)
+        self._extended = frozenset(extended_resources(self._related.device_classes))
+        self._owned: dict[tuple[PodClass, tuple[str, ...]], tuple[Wanted, ...]] = {}
         self._stocks: dict[int, Stock] = {}
         self._template_stocks: dict[int, Stock] = {}
         self._alike: dict[tuple[int, tuple[tuple[int, ...], ...]], Stock] = {}
@@ -93,7 +96,7 @@ class DeviceLedger:
             for pool in pools
         }
         own: dict[str, list[Holding]] = {}
-        waiting = {pod.key for pod in view.pending if pod.cls.resource_claims}
+        waiting = {pod.key for pod in view.pending if self.counts(pod.cls)}
         for key, claim in self._related.resource_claims.items():
             allocation, owner = claim.status.allocation, owner_of(claim)
             if not owner:
@@ -126,12 +129,12 @@ class DeviceLedger:
     def _placed(self) -> Iterator[tuple[PodClass, int, str]]:
         """Yield class, position and key of the view's pods with claims."""
         view = self._trial.view
-        claiming = np.array([bool(cls.resource_claims) for cls in view.classes], dtype=np.bool_)
+        claiming = np.array([self.counts(cls) for cls in view.classes], dtype=np.bool_)
         if not claiming.any():
             return
         for position in np.unique(view.pod_nodes[claiming[view.pod_classes]]).tolist():
             for pod in view.pods[position]:
-                if pod.cls.resource_claims:
+                if self.counts(pod.cls):
                     yield pod.cls, position, pod.key
 
     def claims(self, cls: PodClass) -> ClassClaims:
@@ -140,6 +143,17 @@ class DeviceLedger:
         if known is None:
             known = self._claims[cls] = claims_of(cls, self._related)
         return known
+
+    def owned(self, cls: PodClass, position: int) -> tuple[Wanted, ...]:
+        """Return the claims that every pod of a class gets on a node; the same object for the same claims."""
+        claims = self.claims(cls)
+        if not claims.extended:
+            return claims.owned
+        node = self._trial.node(position)
+        key = cls, claims.delegated(node)
+        if key not in self._owned:
+            self._owned[key] = claims.owned_on(node)
+        return self._owned[key]
 
     def stock(self, position: int) -> Stock:
         """Return the devices that a node reaches."""
@@ -199,7 +213,7 @@ class DeviceLedger:
         """Return devices for the claims of one more pod on a node: those that are named, then its own."""
         claims = self.claims(cls)
         wanted = list[Wanted]()
-        for asked in (*(claims.wanted[key] for key in self.lacking(cls)), *claims.owned):
+        for asked in (*(claims.wanted[key] for key in self.lacking(cls)), *self.owned(cls, position)):
             if isinstance(asked, NoAllocation):
                 return asked
             wanted.append(asked)
@@ -207,7 +221,7 @@ class DeviceLedger:
 
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class have claims; see `overlay.Watcher`."""
-        return bool(cls.resource_claims)
+        return bool(cls.resource_claims) or not self._extended.isdisjoint(cls.requests)
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Follow a placement; see `overlay.Watcher`."""

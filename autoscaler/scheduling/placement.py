@@ -20,6 +20,7 @@ from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, affinity_peers
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.constraint_cost import WorkGuard, WorkLimit
+from autoscaler.scheduling.device_claims import extended_resources
 from autoscaler.scheduling.device_ledger import DeviceLedger
 from autoscaler.scheduling.devices import DeviceGuard
 from autoscaler.scheduling.domains import DomainTallies
@@ -95,6 +96,8 @@ class Placer:
         self._others = AntiAffinityOfOthers(tallies, self._work.keeps_too_much_away)
         self._attachments: Attachments | None = None
         self._ledger: DeviceLedger | None = None
+        counting = profile.device_claims and profile.asks(NoFit.DEVICES)
+        self._extended = extended_resources(trial.view.related.device_classes) if counting else {}
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 
     @property
@@ -147,7 +150,7 @@ class Placer:
     def need(self, cls: PodClass) -> Amounts:
         """Return the requests of a class that count, by row; more pod slots than any node has where some have no row.
 
-        Those are of resources that no node has.
+        Those are of resources that no node has. Resources for which devices may stand are left to their guard.
         """
         rows, profile = self.trial.vocabulary.rows, self._profile
         known = self._needs.get(cls)
@@ -159,7 +162,10 @@ class Placer:
             for resource, row in rows.items():
                 if not profile.asks(NoFit.RESOURCES) or profile.ignores(resource):
                     known[row] = 0
-        missing = (name for name, amount in cls.requests.items() if amount > 0 and name not in rows)
+        if delegated := self._extended.keys() & cls.requests:
+            known = known.copy()
+            known[[rows[resource] for resource in delegated if resource in rows]] = 0
+        missing = {name for name, amount in cls.requests.items() if amount > 0 and name not in rows} - delegated
         if profile.asks(NoFit.RESOURCES) and not all(map(profile.ignores, missing)):
             known = known.copy()
             known[rows[quantity.PODS]] = MOST
@@ -176,8 +182,20 @@ class Placer:
             or cls.pod_anti_affinity
             or has_volumes(cls)
             or (cls.resource_claims and self._profile.device_claims)
+            or self._stands_in(cls)
             or self._profile.default_spread_of(cls)
         )
+
+    def _stands_in(self, cls: PodClass) -> bool:
+        """Whether devices may stand for what the class requests."""
+        return bool(self._extended) and not self._extended.keys().isdisjoint(cls.requests)
+
+    def delegated(self, cls: PodClass, position: int) -> frozenset[str]:
+        """Return the resources that the class requests and a node does not offer, so that devices stand for them."""
+        if not self._stands_in(cls):
+            return frozenset()
+        offered = self.trial.node(position).allocatable
+        return frozenset(one for one in self._extended.keys() & cls.requests if not offered.get(one))
 
     def guards(self, cls: PodClass) -> Sequence[Guard]:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""
@@ -198,7 +216,8 @@ class Placer:
             yield PortGuard(cls, self._others.tallies)
         if has_volumes(cls):
             yield from volume_guards(cls, self._others.tallies, profile, self._attached)
-        if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
+        claiming = cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES)
+        if claiming or self._stands_in(cls):
             yield DeviceGuard(cls, trial, self._devices())
         if profile.asks(NoFit.SPREAD):
             yield from spread_guards(cls, self._others.tallies, profile.default_spread_of(cls))
@@ -292,6 +311,7 @@ class Placer:
         if self.has_too_many_constraints(cls):
             return (WorkGuard.rejection,)
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
+        free |= {resource: cls.requests[resource] for resource in self.delegated(cls, position)}
         resizing = self._resizing(position) if self._some_resize else fit.NOTHING
         found = list(fit.rejections(cls, trial.node(position), free, self._profile, resizing))
         found.extend(rejection for guard in self.guards(cls) if (rejection := guard.why(position)) is not None)

@@ -8,10 +8,11 @@ import pytest
 from autoscaler.objects.devices import DeviceClaimSpec, ResourceClaim, ResourceSlice
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.workload import plain_decoder
-from autoscaler.scheduling.device_allocation import NoAllocation, Wanted, allocate, wanted_of
+from autoscaler.scheduling.device_allocation import allocate
 from autoscaler.scheduling.device_ledger import DeviceLedger, SharedClaim
 from autoscaler.scheduling.device_shares import SHARES, Amounts, DeviceId, Holding, share_of, together
 from autoscaler.scheduling.device_stock import Stock
+from autoscaler.scheduling.device_wants import NoAllocation, Wanted, wanted_of
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.devices import pools_by_node
@@ -38,7 +39,11 @@ from tests.properties.slow_allocator import SlowNode
 from tests.seeds import seeds
 
 DRIVERS = (GPUS, NICS)
-CLASSES = {driver: a_device_class(driver, f"device.driver == '{driver}'") for driver in DRIVERS}
+CARDS, OF_NICS = "example.com/card", f"deviceclass.resource.kubernetes.io/{NICS}"
+CLASSES = {
+    driver: a_device_class(driver, f"device.driver == '{driver}'", resource=CARDS if driver == GPUS else "")
+    for driver in DRIVERS
+}
 NUMAS: list[Json] = [{"int": 0}, {"int": 1}, {"ints": [0, 1]}, {"ints": [1, 2]}, {"string": "0"}]
 POLICIES: list[Json] = [
     {"default": 10, "validValues": [10, 20, 40]},
@@ -175,7 +180,8 @@ def random_view(dice: Dice) -> ClusterView:
         a_claim_template(f"t{number}", some_request(dice, "a"), constraints=some_constraints(dice))
         for number in range(2)
     ]
-    return view_of([a_node(name) for name in names], pods, related=with_devices(slices, claims, templates))
+    nodes = [a_node(name, extra={CARDS: "2"} if dice.maybe(0.3) else {}) for name in names]
+    return view_of(nodes, pods, related=with_devices(slices, claims, templates, CLASSES.values()))
 
 
 Held = dict[int, list[Holding]]
@@ -234,6 +240,10 @@ def test_nothing_is_had_twice_and_undoing_gives_everything_back(seed: int) -> No
     trial = Trial(view)
     placer = Placer(trial)
     pods = [a_pod(spec=from_template("t0")), a_pod(spec=from_template("t1")), a_pod(spec=claiming("open"))]
+    pods += [
+        a_pod(requests={CARDS: "1"}),
+        a_pod(requests={CARDS: "2", f"deviceclass.resource.kubernetes.io/{NICS}": "1"}),
+    ]
     pods += [a_pod(spec=claiming("open-nic")), a_pod(spec={**from_template("t1")}, cpu="10m")]
     classes = [*(pod.cls for pod in pods), *view.classes]
     ledger = DeviceLedger(trial)
@@ -245,7 +255,15 @@ def test_nothing_is_had_twice_and_undoing_gives_everything_back(seed: int) -> No
         for _ in range(dice.random.randint(1, 12)):
             change(dice, trial, placer, classes)
             assert overdrawn(ledger) <= overdrawn_before
+            assert all(free >= 0 for free in unplugged(trial))
     assert before == (holdings(ledger), {cls: [placer.fits(cls, at) for at in range(trial.base)] for cls in classes})
+
+
+def unplugged(trial: Trial) -> list[int]:
+    """Return what is left of the extended resource on the nodes that offer it themselves."""
+    row = trial.vocabulary.rows.get(CARDS)
+    offering = [at for at in range(trial.count) if trial.node(at).allocatable.get(CARDS)]
+    return [] if row is None else [int(trial.free[row, at]) for at in offering]
 
 
 def change(dice: Dice, trial: Trial, placer: Placer, classes: list[PodClass]) -> None:

@@ -169,6 +169,18 @@ def test_a_group_without_any_node_grows_for_the_devices_that_its_cloud_describes
     assert bought(played(pods, [], nodeGroups=[bare], **world)) == {}
 
 
+def test_nodes_are_bought_for_pods_whose_extended_resource_is_a_class_of_devices() -> None:
+    requests = {"containers": [{"resources": {"requests": {"example.com/gpu": "2"}}}]}
+    device_class = {"metadata": {"name": GPUS}, "spec": {"extendedResourceName": "example.com/gpu"}}
+    pods = [{"metadata": {"name": f"p{number}"}, "spec": requests} for number in range(7)]
+    answer = played(pods, [], deviceClasses=[device_class])
+    assert bought(answer) == {"gpu": 2}
+    without = played(pods, [], deviceClasses=[{"metadata": {"name": GPUS}}])
+    assert bought(without) == {}
+    zero = played(pods[:1], [], nodeGroups=[FROM_ZERO], nodes=[], nodeToGroup={}, deviceClasses=[device_class])
+    assert bought(zero) == {"zero": 1}
+
+
 def test_devices_of_a_group_that_cannot_be_read_are_complained_about() -> None:
     odd = {**FROM_ZERO, "templateResourceSlices": [{"spec": {"devices": [{"capacity": {"memory": {"value": "x"}}}]}}]}
     with pytest.raises(ConfigError, match=r"nodeGroups\[0\]\.templateResourceSlices\[0\]\.spec\.devices"):

@@ -43,7 +43,11 @@ class Spot(msgspec.Struct, frozen=True):
         return self.trial.node(self.position)
 
     def free(self, resource: str) -> int:
-        """Return the free amount of a resource on the node, in the engine's unit."""
+        """Return the free amount of a resource on the node, in the engine's unit; as much as the pod requests where
+        devices stand for the resource.
+        """
+        if resource in self.placer.delegated(self.cls, self.position):
+            return self.cls.requests[resource]
         rows = self.trial.vocabulary.rows
         return max(0, int(self.trial.free[rows[resource], self.position])) if resource in rows else 0
 
