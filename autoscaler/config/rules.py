@@ -47,6 +47,11 @@ class Rules(msgspec.Struct, frozen=True):
         "non-expendable ones are, when expendable pods are dropped.",
         "1.35",
     ] = True
+    stale_nominations_end: Annotated[
+        bool,
+        "A pod nominated to a node that has gone, or is being removed, needs room elsewhere; Cluster Autoscaler leaves "
+        "it alone.",
+    ] = True
     hints_by_priority: Annotated[
         bool,
         "Pods are placed on existing nodes by priority, pods with a hint first; otherwise in the given order.",

@@ -110,7 +110,7 @@ def filter_pods(stage: Simulated) -> FilteredPods:
 def _filtered(stage: Simulated, stranded: Collection[str]) -> FilteredPods:
     """Do as `filter_pods`; no pod of the gangs that are `stranded` is placed."""
     config, placer = stage.config, stage.placer
-    classified = sort_pending(stage.view.pending, config.pods, config.rules)
+    classified = sort_pending(stage.view, config.pods, config.rules)
     for pod in classified.nominated:
         position = stage.view.positions.get(pod.nominated_node or "")
         if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):

@@ -162,7 +162,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The scheduler has not tried to place the pod yet.",
             "If this persists, check whether its scheduler runs. See also `--bypassed-scheduler-names`.",
         ),
-        Waiting.NOMINATED: Meaning("The scheduler has made room for the pod on a node by preemption."),
+        Waiting.NOMINATED: Meaning(
+            "The pod has a node in `status.nominatedNodeName`: the scheduler has made room for it there, or "
+            "is about to bind it. The autoscaler keeps the room. If the node goes first, the pod needs room elsewhere."
+        ),
         Waiting.GATED: Meaning(
             "The pod has scheduling gates.", "The controller that set the gates has to remove them."
         ),

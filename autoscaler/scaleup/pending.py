@@ -15,11 +15,13 @@ from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
 from autoscaler.current_step import in_hand
+from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.affinity_followers import place_followers
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.hints import Hints, identity
 from cloudprovider.duration import parse_duration_s
 
@@ -36,13 +38,13 @@ class ClassifiedPods(msgspec.Struct, frozen=True):
     unprocessed: tuple[Pod, ...] = ()
     """Of bypassed schedulers, not judged yet."""
     nominated: tuple[Pod, ...] = ()
-    """Waiting for victims of preemption to leave their node."""
+    """Expected on a node that exists: victims of preemption are leaving, or the scheduler is about to bind the pod."""
     waiting: Mapping[str, Waiting] = {}
     """Why each other pod is left alone, by key."""
 
 
-def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> ClassifiedPods:
-    """Sort pods without a node into classes; the first matching rule wins.
+def sort_pending(view: ClusterView, options: Pods, rules: Rules) -> ClassifiedPods:
+    """Sort the pods without a node into classes; the first matching rule wins.
 
     Source: Cluster Autoscaler's pod lister (`utils/kubernetes/listers.go`).
     """
@@ -50,13 +52,13 @@ def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Classified
     unprocessed: list[Pod] = []
     nominated: list[Pod] = []
     waiting: dict[str, Waiting] = {}
-    for pod in pods:
+    for pod in view.pending:
         scheduler = pod.cls.scheduler_name
         if options.allowed_scheduler_names and scheduler not in options.allowed_scheduler_names:
             waiting[pod.key] = Waiting.FOREIGN_SCHEDULER
         elif pod.deleted is not None:
             waiting[pod.key] = Waiting.TERMINATING
-        elif rules.nominated_pods_are_placed and pod.nominated_node is not None:
+        elif rules.nominated_pods_are_placed and _is_expected(pod, view, rules):
             nominated.append(pod)
         elif pod.unscheduled is not None and pod.unscheduled.reason == "Unschedulable":
             unschedulable.append(pod)
@@ -67,6 +69,14 @@ def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Classified
         else:
             waiting[pod.key] = Waiting.NOT_JUDGED
     return ClassifiedPods(tuple(unschedulable), tuple(unprocessed), tuple(nominated), waiting)
+
+
+def _is_expected(pod: Pod, view: ClusterView, rules: Rules) -> bool:
+    """Whether the pod is nominated to a node that can still take it."""
+    if pod.nominated_node is None or not rules.stale_nominations_end:
+        return pod.nominated_node is not None
+    node = view.node(pod.nominated_node)
+    return node is not None and node.taint(TO_BE_DELETED) is None
 
 
 class UnschedulablePods(msgspec.Struct, frozen=True):
@@ -90,7 +100,7 @@ def filter_schedulable(
     for pod in pods:
         if expendable(pod, options.expendable_pods_priority_cutoff):
             waiting[pod.key] = Waiting.EXPENDABLE
-        elif pod.nominated_node in placer.trial.view.positions:
+        elif not rules.nominated_pods_are_placed and pod.nominated_node in placer.trial.view.positions:
             placer.place(pod.cls, placer.trial.view.positions[pod.nominated_node or ""])
             waiting[pod.key] = Waiting.NOMINATED
         else:

@@ -182,7 +182,7 @@ class PassMetrics:
     def _scale_up(self, report: PassReport, view: ClusterView) -> None:
         metrics, config, plan = self._metrics, self._config, report.scale_up.plan
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
-        pending = sort_pending(view.pending, config.pods, config.rules)
+        pending = sort_pending(view, config.pods, config.rules)
         # Pause pods have their own metric, headroom_pods.
         workload_pods = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(workload_pods))

@@ -3,9 +3,9 @@ from collections.abc import Sequence
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.config.rules import Rules, rules_of_1_31
+from autoscaler.config.rules import Rules, rules_at, rules_of_1_31
 from autoscaler.config.scaleup import Pods
-from autoscaler.objects.node import HOSTNAME, Node
+from autoscaler.objects.node import HOSTNAME, TO_BE_DELETED, Node
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.pending import (
@@ -28,6 +28,9 @@ NEW = Rules()
 OLD = rules_of_1_31()
 
 
+NODES = (a_node("n"), a_node("leaving", taints=[TO_BE_DELETED]))
+
+
 def judged(status: str, reason: str = "") -> Json:
     return {"conditions": [{"type": "PodScheduled", "status": status, "reason": reason}]}
 
@@ -45,6 +48,12 @@ def judged(status: str, reason: str = "") -> Json:
         pytest.param(a_pod(status=judged("True")), Waiting.NOT_JUDGED, id="about to be bound"),
         pytest.param(a_pod(unschedulable=True, deleted=9.0), Waiting.TERMINATING, id="being deleted"),
         pytest.param(a_pod(unschedulable=True, nominated="n"), "nominated", id="waiting for victims to leave"),
+        pytest.param(a_pod(nominated="n"), "nominated", id="about to be bound to a node"),
+        pytest.param(
+            a_pod(unschedulable=True, nominated="gone"), "unschedulable", id="nominated to a node that has gone"
+        ),
+        pytest.param(a_pod(nominated="gone"), Waiting.NOT_JUDGED, id="nominated to one that has gone, and not judged"),
+        pytest.param(a_pod(unschedulable=True, nominated="leaving"), "unschedulable", id="to a node being removed"),
         pytest.param(a_pod(nominated="n", deleted=9.0), Waiting.TERMINATING, id="nominated but being deleted"),
         pytest.param(a_pod(scheduler="bypassed"), "unprocessed", id="of a bypassed scheduler"),
         pytest.param(
@@ -61,7 +70,7 @@ def judged(status: str, reason: str = "") -> Json:
     ],
 )
 def test_what_becomes_of_a_pod_without_a_node(pod: Pod, verdict: str) -> None:
-    found = sort_pending([pod], Pods(bypassed_scheduler_names=("bypassed",)), NEW)
+    found = sort_pending(view_of(NODES, [pod]), Pods(bypassed_scheduler_names=("bypassed",)), NEW)
     assert _verdict(found, pod) == verdict
 
 
@@ -75,18 +84,23 @@ def _verdict(found: ClassifiedPods, pod: Pod) -> str:
 
 def test_pods_of_schedulers_that_are_not_allowed_are_left_alone() -> None:
     ours, theirs = a_pod("a", unschedulable=True), a_pod("b", unschedulable=True, scheduler="theirs")
-    found = sort_pending([ours, theirs], Pods(allowed_scheduler_names=("default-scheduler",)), NEW)
+    found = sort_pending(view_of(NODES, [ours, theirs]), Pods(allowed_scheduler_names=("default-scheduler",)), NEW)
     assert found == ClassifiedPods((ours,), (), (), {"default/b": Waiting.FOREIGN_SCHEDULER})
 
 
 def test_nominated_pods_were_no_class_of_their_own() -> None:
     pod = a_pod(unschedulable=True, nominated="n")
-    assert sort_pending([pod], Pods(), OLD).unschedulable == (pod,)
+    assert sort_pending(view_of(NODES, [pod]), Pods(), OLD).unschedulable == (pod,)
+
+
+def test_cluster_autoscaler_leaves_a_pod_to_a_node_that_has_gone() -> None:
+    pod = a_pod(unschedulable=True, nominated="gone")
+    assert sort_pending(view_of(NODES, [pod]), Pods(), rules_at("1.37")).nominated == (pod,)
 
 
 def test_the_order_of_the_pods_is_kept() -> None:
     pods = replicas(a_pod(unschedulable=True), 5)
-    assert sort_pending(pods, Pods(), NEW).unschedulable == tuple(pods)
+    assert sort_pending(view_of(NODES, pods), Pods(), NEW).unschedulable == tuple(pods)
 
 
 @pytest.mark.parametrize(
