@@ -86,6 +86,7 @@ docs: $(RUNNING)  ## write the pages that are generated from the code
 	$(BIN)/autoscaler config schema > docs/plan-answer.schema.json
 	$(BIN)/python -c 'from autoscaler.app.metric_document import markdown; print(markdown(), end="")' > docs/metrics.md
 	$(BIN)/python -c 'from autoscaler.observe.reason_table import markdown; print(markdown(), end="")' > docs/reasons.md
+	$(BIN)/python -c 'from autoscaler.observe.filter_table import markdown; print(markdown(), end="")' > docs/scheduler-filters.md
 	$(BIN)/python -m tests.chart_readme
 	$(BIN)/python -m tests.log_events > docs/log-events.md
 	$(BIN)/python -m tests.shown_examples

@@ -90,6 +90,26 @@ def test_every_resource_is_taken_at_its_own_peak_and_only_some_of_those_asked_fo
     assert a_pod(spec=spec).cls.requests == {"cpu": 1000, "memory": 3 * 2**30, "hugepages-2Mi": 4 * 2**20}
 
 
+def test_requests_of_the_pod_as_a_whole_leave_devices_to_the_containers() -> None:
+    spec = {
+        "containers": [
+            container("a", "1", False, **{"nvidia.com/gpu": "1", "hugepages-1Gi": "1Gi", "memory": "8Gi"}),
+            container("b", "1", False, **{"nvidia.com/gpu": "2", "hugepages-1Gi": "1Gi"}),
+        ],
+        "overhead": {"cpu": "250m", "hugepages-1Gi": "1Gi"},
+        "resources": {"requests": {"cpu": "3", "hugepages-1Gi": "4Gi", "nvidia.com/gpu": "9"}},
+        "resourceClaims": [{"name": "nic", "resourceClaimName": "mine"}],
+    }
+    pod = a_pod(spec=spec)
+    assert pod.cls.requests == {
+        "cpu": 3250,
+        "memory": 8 * 2**30,
+        "hugepages-1Gi": 5 * 2**30,
+        "nvidia.com/gpu": 3,
+    }
+    assert [claim.resource_claim_name for claim in pod.cls.resource_claims] == ["mine"]
+
+
 def test_requests_of_the_plain_containers_are_kept_beside() -> None:
     spec = {
         "containers": [container("a", "1"), container("b", "1")],
