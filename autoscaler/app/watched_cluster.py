@@ -20,7 +20,7 @@ from autoscaler.objects.capacity import (
     StoredTemplate,
 )
 from autoscaler.objects.decode import Decoder
-from autoscaler.objects.gang import OTHER_POD_GROUPS, GangPodGroup
+from autoscaler.objects.gang import GangPodGroup
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod_interner import PodInterner
@@ -83,11 +83,8 @@ class WatchedCluster:
     def _follow_gangs(self) -> None:
         """Follow what states the minimum of gangs, whichever schedulers the cluster has."""
         self._follow(RELATED["Workload"], rare=True)
-        kind = RELATED["PodGroup"]
-        paths = [(path,) for path in OTHER_POD_GROUPS]
-        self._pod_groups = tuple(
-            self._optional(GangPodGroup, *versions, rare=True) for versions in (*paths, (kind.path, *kind.older_paths))
-        )
+        collections = RELATED["PodGroup"].collections
+        self._pod_groups = tuple(self._optional(GangPodGroup, *versions, rare=True) for versions in collections)
 
     def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, decoder, field_selector)

@@ -27,24 +27,27 @@ def read_live(config: Config, clock: SystemClock, context: str | None = None) ->
         config.kube.kubeconfig, config.kube.kubernetes, context, clock=clock, sleep=executor.sleep, settings=settings
     )
     known = flags()
-    paths = {
-        kind: (dumped.path, *dumped.older_paths)
+    paths = [
+        (kind, versions)
         for kind, dumped in KINDS.items()
         if not dumped.features or any(value_of(config, known[flag]) for flag in dumped.features)
-    }
+        for versions in dumped.collections
+    ]
     if "priority" in config.scale_up.expander:
-        paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)
+        paths.append((CONFIG_MAP, (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)))
     texts: list[DumpText] = []
     missing: list[str] = []
     try:
         with progress("reading") as bar:
-            for done, (kind, versions) in enumerate(paths.items()):
+            for done, (kind, versions) in enumerate(paths):
                 bar(done, len(paths))
                 try:
                     texts.extend(_read_kind(client, versions))
                 except (Refused, Gone) as error:
                     if kind in _INDISPENSABLE:
                         raise
+                    if isinstance(error, Gone) and kind in KINDS and versions[0] in KINDS[kind].other_paths:
+                        continue
                     missing.append(f"{kind} objects cannot be read and are left out: {error}")
     finally:
         client.close()

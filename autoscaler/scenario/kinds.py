@@ -20,7 +20,7 @@ from autoscaler.objects.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
-from autoscaler.objects.gang import GANG_VERSIONS, GangPodGroup, GangWorkload
+from autoscaler.objects.gang import GANG_VERSIONS, OTHER_POD_GROUPS, GangPodGroup, GangWorkload
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -53,6 +53,15 @@ class ObjectKind(NamedTuple):
     """Whether a cluster may lack the kind or keep it from the autoscaler."""
     older_paths: tuple[str, ...] = ()
     """The collection in older versions, for servers that do not have the newest."""
+    other_paths: tuple[str, ...] = ()
+    """Collections of kinds of that name in other API groups, which say the same."""
+
+    @property
+    def collections(self) -> tuple[tuple[str, ...], ...]:
+        """All collections, each in the versions that can be read, the newest first. Of two objects with one name, that
+        of the later collection counts.
+        """
+        return (*((path,) for path in self.other_paths), (self.path, *self.older_paths))
 
     @property
     def related(self) -> str:
@@ -78,9 +87,10 @@ def _of_storage(field: str, kind: type[Resource], *, in_namespace: bool = False)
     return ObjectKind(field, kind, path, in_namespace=in_namespace, optional=True)
 
 
-def _of_gangs(field: str, kind: type[Resource]) -> ObjectKind:
+def _of_gangs(field: str, kind: type[Resource], *others: str) -> ObjectKind:
     newest, *older = (f"/apis/scheduling.k8s.io/{version}/{field.replace('_', '')}" for version in GANG_VERSIONS)
-    return ObjectKind(field, kind, newest, features=("gang-scheduling-enabled",), older_paths=tuple(older))
+    features = ("gang-scheduling-enabled",)
+    return ObjectKind(field, kind, newest, features=features, older_paths=tuple(older), other_paths=others)
 
 
 KINDS: Mapping[str, ObjectKind] = {
@@ -110,7 +120,7 @@ KINDS: Mapping[str, ObjectKind] = {
     "VolumeAttachment": _of_storage("volume_attachments", VolumeAttachment),
     "ResourceSlice": _of_devices("resource_slices", ResourceSlice, in_namespace=False),
     "ResourceClaim": _of_devices("resource_claims", ResourceClaim, in_namespace=True),
-    "PodGroup": _of_gangs("pod_groups", GangPodGroup),
+    "PodGroup": _of_gangs("pod_groups", GangPodGroup, *OTHER_POD_GROUPS),
     "Workload": _of_gangs("workloads", GangWorkload),
     "ResourceClaimTemplate": _of_devices("resource_claim_templates", ResourceClaimTemplate, in_namespace=True),
     "DeviceClass": _of_devices("device_classes", DeviceClass, in_namespace=False),

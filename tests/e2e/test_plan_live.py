@@ -9,6 +9,7 @@ import pytest
 
 from autoscaler.cli.main import main
 from autoscaler.clock import SystemClock, VirtualClock
+from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
@@ -79,3 +80,42 @@ def test_a_cluster_without_devices_is_planned_for_without_a_word_about_them(
         answer, said = planned(capsys, "--kubeconfig", str(kubeconfig))
     assert answer["runs"]
     assert "Resource" not in said
+
+
+POD_GROUPS: dict[str, Any] = {
+    "scheduling.k8s.io": {"schedulingPolicy": {"gang": {"minCount": 99}}},
+    "scheduling.x-k8s.io": {"minMember": 99},
+    "scheduling.volcano.sh": {"minMember": 99},
+}
+MARKS: dict[str, Any] = {
+    "scheduling.k8s.io": {"spec": {"schedulingGroup": {"podGroupName": "job"}}},
+    "scheduling.x-k8s.io": {"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "job"}}},
+    "scheduling.volcano.sh": {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "job"}}},
+}
+
+
+@pytest.mark.parametrize("served", list(POD_GROUPS))
+def test_gangs_of_a_live_cluster_are_read_from_the_scheduler_that_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], served: str
+) -> None:
+    storage = a_cluster()
+    for group in POD_GROUPS.keys() - {served}:
+        storage.registry.remove(group, "podgroups")
+    storage.create(f"podgroups.{served}", {"metadata": {"name": "job"}, "spec": POD_GROUPS[served]})
+    marks = MARKS[served]
+    storage.create(
+        "pods",
+        {
+            "metadata": {"name": "member", **marks.get("metadata", {})},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1k"}}}]}
+            | marks.get("spec", {}),
+        },
+    )
+    judged = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    storage.patch("pods", "member", {"status": judged}, patch_type=PatchType.MERGE, subresource="status")
+    with ApiServer(storage) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        server.write_kubeconfig(kubeconfig)
+        answer, said = planned(capsys, "--kubeconfig", str(kubeconfig))
+    assert "PodGroup" not in said
+    assert "gang default/job: 99 wanted, 1 exist and ask for a node" in json.dumps(answer)
