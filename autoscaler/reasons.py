@@ -343,6 +343,7 @@ class ReplacementHold(StrEnum):
     """Why a replacement waits, or was abandoned."""
 
     NODE_KEPT = "NodeKept"
+    GRACE_OVER = "DrainGraceOver"
     MAX_SIZE = "NodeGroupMaxSizeReached"
     NO_CAPACITY = "NoGroupCanReplace"
     NOT_READY = "NewNodesNotReady"

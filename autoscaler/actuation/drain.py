@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.actuation.evict import EvictionRetry, Evictor
 from autoscaler.actuation.recheck import Recheck
 from autoscaler.actuation.removal_job import RemovalJob
-from autoscaler.actuation.removal_outcome import Aborted, AbortReason
+from autoscaler.actuation.removal_outcome import Aborted, AbortReason, Eviction
 from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
@@ -107,10 +107,22 @@ class Drainer:
             patience=EvictionRetry(self._config.max_pod_eviction_time_s, _RETRY_S),
             check=lambda: self._recheck.while_draining(job),
         )
-        failed = [f"{result.pod.key}: {result.error}" for result in results if not result.succeeded]
+        failed = [f"{result.pod.key}: {result.error}" for result in self._overruled(job, group, results)]
         if failed:
             raise Aborted(AbortReason.NOT_EVICTED, f"failed to evict {len(failed)} pods: {'; '.join(failed)}")
         self._await_departure(job, group)
+
+    def _overruled(self, job: RemovalJob, group: DrainGroup, results: Sequence[Eviction]) -> list[Eviction]:
+        """Delete pods that a spent budget keeps if the removal overrules budgets; return the other failures."""
+        failed = [result for result in results if not result.succeeded]
+        if not job.removal.overrules:
+            return failed
+        return [again for result in failed if not (again := self._insist(job, group, result.pod)).succeeded]
+
+    def _insist(self, job: RemovalJob, group: DrainGroup, pod: Pod) -> Eviction:
+        self._recheck.while_draining(job)
+        budget = self._recheck.spent_budget(pod)
+        return self._evictor.insist(job, pod, budget, limit_s=group.limit_s)
 
     def _await_departure(self, job: RemovalJob, group: DrainGroup) -> None:
         """Wait until all pods of a group have ended or left the node; a forced removal goes on when time is up."""

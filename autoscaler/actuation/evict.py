@@ -9,7 +9,7 @@ from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_job import RemovalJob
 from autoscaler.actuation.removal_outcome import Eviction
 from autoscaler.actuation.write_gate import WriteGate
-from autoscaler.errors import AutoscalerError, Gone, LeadershipLost, RetryLater
+from autoscaler.errors import AutoscalerError, Blocked, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.logs import Log
 from autoscaler.objects.pod import Pod
@@ -87,6 +87,37 @@ class Evictor:
             if waiting:
                 self._gate.pause(min(attempt.due for attempt in waiting) - self._gate.now().mono)
         return tuple(results)
+
+    def insist(self, job: RemovalJob, pod: Pod, budget: str | None, *, limit_s: int) -> Eviction:
+        """Evict a pod or, if the API server forbids that for a disruption budget, delete it, and say so."""
+        grace_s = min(pod.cls.grace_s, limit_s) if limit_s > 0 else pod.cls.grace_s
+        try:
+            self._writes.evict(pod.namespace, pod.name, pod.uid, grace_s)
+        except Gone:
+            pass
+        except Blocked as error:
+            return self._deleted(job, pod, f"budget {budget}" if budget else str(error), grace_s)
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            return Eviction(pod=pod, error=str(error))
+        self._events.evicted()
+        self._tracker.evicted(job.removal, pod)
+        return Eviction(pod=pod)
+
+    def _deleted(self, job: RemovalJob, pod: Pod, forbids: str, grace_s: int) -> Eviction:
+        try:
+            self._writes.delete_pod(pod.namespace, pod.name, pod.uid, grace_s)
+        except Gone:
+            pass
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            return Eviction(pod=pod, error=f"{forbids} forbids its eviction, and it cannot be deleted: {error}")
+        log.warning("scale_down.budget_overruled", node=job.name, pod=pod.key, budget=forbids)
+        self._events.overruled(job.removal, pod, forbids)
+        self._tracker.evicted(job.removal, pod)
+        return Eviction(pod=pod)
 
     def last_call(self, pods: Sequence[Pod]) -> None:
         """Evict pods of a node that is about to be deleted, without waiting for them to end."""

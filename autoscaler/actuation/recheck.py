@@ -13,7 +13,15 @@ from autoscaler.config.scaledown import Drain
 from autoscaler.errors import Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
-from autoscaler.scaledown.drain import BlockingPod, DrainContext, NodeDrain, departure, judge
+from autoscaler.scaledown.drain import (
+    BlockingPod,
+    DrainContext,
+    DrainVerdict,
+    NodeDrain,
+    departure,
+    judge,
+    without_budgets,
+)
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaleup.pending import expendable
@@ -60,6 +68,11 @@ class Recheck:
         _no_newcomers(self._judged(job, [pod for pod in pods if pod.uid not in back]).move)
         self._judged(job, returned, spent_budgets_count=False)
         return node, tuple(returned)
+
+    def spent_budget(self, pod: Pod) -> str | None:
+        """Return the name of a disruption budget that forbids to evict the pod now; None if there is none."""
+        budget = RemainingPdbTracker(self._read(self._fresh.budgets)).spent(pod.cls)
+        return None if budget is None else budget.key
 
     def while_draining(self, job: RemovalJob) -> Node | None:
         """Check only the node and return it; None if it cannot be read now. A later call may succeed."""
@@ -109,7 +122,8 @@ class Recheck:
             related=self._fresh.related(),
             budgets=RemainingPdbTracker(budgets),
         )
-        leaving = departure(pods, lambda pod: judge(pod, terms))
+        judge_pod: Callable[[Pod], DrainVerdict] = lambda pod: judge(pod, terms)  # noqa: E731
+        leaving = departure(pods, without_budgets(judge_pod) if job.removal.overrules else judge_pod)
         if isinstance(leaving, BlockingPod):
             raise Aborted(AbortReason.BLOCKED, f"pod {leaving.pod.key} blocks: {leaving.verdict.detail}")
         if leaving.wait_for:

@@ -85,6 +85,10 @@ class RemovalEvents(Protocol):
         """Report that a pod could not be evicted in time."""
         ...
 
+    def overruled(self, removal: Removal, pod: Pod, forbids: str) -> None:
+        """Report that a pod was deleted although a disruption budget forbids it; `forbids` names the budget."""
+        ...
+
     def cleaned_up(self, node: Node, taint: str) -> None:
         """Report that a taint of an earlier process was removed."""
         ...

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import msgspec
 
+from autoscaler.config.drain_grace import DrainGraces
 from autoscaler.config.syntax import (
     Count,
     CountFromOne,
@@ -163,6 +164,12 @@ class ReplacementOptions(msgspec.Struct, frozen=True):
     replacement_retry_delay_s: Annotated[
         Seconds, "How long a node is left alone after its replacement was abandoned; doubles each time.", Support.OURS
     ] = 1800.0
+    drain_grace: Annotated[
+        DrainGraces,
+        "How long disruption budgets may hold up the replacement of a node, such as expiry=24h;overrule. Afterwards a "
+        "warning names budget and pod, or with overrule the pod is deleted. A group may have its own.",
+        Support.OURS,
+    ] = ()
     consolidation: Annotated[Switch, "Replace nodes with cheaper ones for the same pods.", Support.OURS] = False
     consolidation_margin: Annotated[
         Real, "Share of the old nodes' price that a consolidation must save (0 to 1).", Support.OURS

@@ -11,7 +11,7 @@ from autoscaler.observe import event_texts
 from autoscaler.observe.report import RemovedInstances
 from autoscaler.observe.status import Advice
 from autoscaler.ports import EventSink, EventType, Subject
-from autoscaler.reasons import ReplacementStage, ScaleUpResult
+from autoscaler.reasons import ReplacementHold, ReplacementStage, ScaleUpResult
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.replacement import Replacement
@@ -130,7 +130,7 @@ class PassEventWriter:
         """Report that a replacement has reached another stage; `nodes` are those of its nodes that still exist."""
         message = event_texts.replacement(replacement)
         kind, reason = EventType.NORMAL, "NodeReplacement"
-        if replacement.stage is ReplacementStage.ABANDONED:
+        if replacement.stage is ReplacementStage.ABANDONED or replacement.hold is ReplacementHold.GRACE_OVER:
             kind, reason = EventType.WARNING, "NodeReplacementFailed"
         self._on_status(kind, reason, message)
         for node in nodes:

@@ -57,6 +57,13 @@ class RemovalEventWriter:
         self._events.event(about_pod(pod), EventType.WARNING, "ScaleDownFailed", text)
         self.listener.pod_evicted(False)
 
+    def overruled(self, removal: Removal, pod: Pod, forbids: str) -> None:
+        """Report that a pod was deleted although a disruption budget forbids it; `forbids` names the budget."""
+        text = event_texts.budget_overruled(removal, pod, forbids)
+        for about in (about_pod(pod), about_node(removal.node)):
+            self._events.event(about, EventType.WARNING, "DisruptionBudgetOverruled", text)
+        self.listener.pod_evicted(True)
+
     def cleaned_up(self, node: Node, taint: str) -> None:
         """Report that a taint of an earlier process was removed."""
         self._on_node(node, "ClusterAutoscalerCleanup", event_texts.taint_removed(node, taint))

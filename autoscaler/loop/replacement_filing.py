@@ -25,7 +25,7 @@ class ReplacementFiling:
         if replacement.over:
             return self.ended(progress, replacement)
         if replacement.stage is ReplacementStage.PROPOSED and replacement.hold is not ReplacementHold.NOT_READY:
-            return rest_shortly(progress, replacement)
+            return self.rested(progress, replacement)
         self._events.replacement(replacement, progress.nodes(replacement))
         memory = progress.memory
         return replace(
@@ -33,6 +33,14 @@ class ReplacementFiling:
             memory=replace(memory, in_progress=(*memory.in_progress, replacement)),
             forecasts={**progress.forecasts, replacement.id: forecast},
         )
+
+    def rested(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
+        """Let the nodes of a replacement rest for a while, and tell people once that a budget keeps them too long."""
+        before = (progress.memory.rests.get(name) for name in replacement.nodes)
+        known = any(rest is not None and rest.hold is replacement.hold for rest in before)
+        if replacement.hold is ReplacementHold.GRACE_OVER and not known:
+            self._events.replacement(replacement, progress.nodes(replacement))
+        return rest_shortly(progress, replacement)
 
     def ended(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
         """End a replacement. Nodes that stay rest for a while, and an annotation keeps that through a restart."""

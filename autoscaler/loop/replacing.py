@@ -20,7 +20,6 @@ from autoscaler.loop.replacement_progress import (
     moves,
     report_of,
     reserved,
-    rest_shortly,
 )
 from autoscaler.loop.shrinking import scale_down_context
 from autoscaler.loop.stages import Grown, Replaced, Simulated, next_stage, remember
@@ -28,6 +27,7 @@ from autoscaler.observe.report import ReplacementReport
 from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, ScaleUpResult
 from autoscaler.scaledown import consolidation_backoff, replacement_record
 from autoscaler.scaledown import replacement as states
+from autoscaler.scaledown.drain_grace import grace_sightings, with_graces
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.repair import sightings
 from autoscaler.scaledown.replacement import Replacement, ReplacementMemory
@@ -37,7 +37,12 @@ from autoscaler.snapshot.groups import Groups
 
 _SPARE_TRIES = 10
 """Number of nodes examined per pass beyond the number of free slots, in case something keeps the first ones."""
-_YIELDING = (ReplacementHold.NODE_KEPT, ReplacementHold.NO_CAPACITY, ReplacementHold.MAX_SIZE)
+_YIELDING = (
+    ReplacementHold.NODE_KEPT,
+    ReplacementHold.GRACE_OVER,
+    ReplacementHold.NO_CAPACITY,
+    ReplacementHold.MAX_SIZE,
+)
 """Holds of replacements for which nothing was bought, and that let others have their slot."""
 
 
@@ -60,10 +65,10 @@ class Replacing:
             return remember(stage, replacements=None)
         memory = stage.memory.replacements or replacement_record.restored(stage.view.nodes, stage.now)
         context = _cause_context(stage, memory)
-        memory = replace(memory, first_seen=sightings(context))
-        stage = remember(stage, replacements=memory)
-        causes = causes_of(replace(context, memory=memory))
-        stage = replace(stage, causes=causes)
+        causes = causes_of(context)
+        memory = replace(memory, first_seen={**sightings(context), **grace_sightings(causes, context)})
+        causes = with_graces(causes, context)
+        stage = replace(remember(stage, replacements=memory), causes=causes)
         if not memory.in_progress:
             return stage
         relocations = moves(stage, memory, scale_down_context(stage, self._removal))
@@ -125,7 +130,7 @@ class Replacing:
             after = states.hurried(after, forecast, progress.stage.now)
             if after.stage is ReplacementStage.PROPOSED and (forecast.held is not None or after.hold in _YIELDING):
                 # Nothing was bought for this replacement: let others have its slot.
-                progress = rest_shortly(progress, after)
+                progress = self._filing.rested(progress, after)
             elif after.over:
                 progress = self._filing.ended(progress, after)
             else:
@@ -159,7 +164,7 @@ class Replacing:
             price_before=_price_of(stage.view.groups, cause.node.name),
         )
         with stage.placer.trial.fork() as fork:
-            forecast = replace(self._moves_now(progress).forecast(replacement), leave_at=cause.leave_at)
+            forecast = seen_with(self._moves_now(progress).forecast(replacement), replacement, {cause.node.name: cause})
             after = states.advance(replacement, forecast, stage.now, stage.config.replacement)
             if after.stage is ReplacementStage.PROPOSED and forecast.lacks and forecast.kept is None:
                 stage, after = self._procuring.buy_lacking(stage, after, forecast)

@@ -200,6 +200,14 @@ def not_evicted(error: str) -> str:
     return f"failed to delete pod for ScaleDown: {error}"
 
 
+def budget_overruled(removal: Removal, pod: Pod, forbids: str) -> str:
+    """When a pod was deleted although a disruption budget forbids it."""
+    return (
+        f"deleted pod {pod.key} of node {removal.node.name} although {forbids} allows no more disruptions: "
+        f"{removal.overrules}"
+    )
+
+
 def taint_removed(node: Node, taint: str) -> str:
     """When a taint that an earlier process left was removed."""
     return f"removed {taint} taint from node {node.name}"

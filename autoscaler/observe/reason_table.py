@@ -440,6 +440,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ReplacementHold.NODE_KEPT: Meaning(
             "The node is unremovable; the detail has the reason and the pod.", "See that reason."
         ),
+        ReplacementHold.GRACE_OVER: Meaning(
+            "A disruption budget has kept the node for longer than `--drain-grace` allows.",
+            "Let the budget allow a disruption, or add `overrule` to the grace.",
+        ),
         ReplacementHold.MAX_SIZE: Meaning(
             "Its group is both at its minimum and at its maximum: no node may be added, and this one may not be "
             "removed.",

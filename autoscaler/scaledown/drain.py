@@ -296,6 +296,16 @@ class DrainJudge:
         return not (ages and pod.cls.namespace == _SYSTEM_NAMESPACE)
 
 
+def without_budgets(judge_pod: Callable[[Pod], DrainVerdict]) -> Callable[[Pod], DrainVerdict]:
+    """Return the same judge, except that spent disruption budgets keep no pod."""
+
+    def judged(pod: Pod) -> DrainVerdict:
+        verdict = judge_pod(pod)
+        return EVICT if verdict.reason is BlockingReason.BUDGET else verdict
+
+    return judged
+
+
 class NodeDrain(msgspec.Struct, frozen=True):
     """What becomes of the pods of a node that is removed."""
 

@@ -100,6 +100,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Disruption budgets do not allow to evict its pods all at once."""
     forced: bool = False
     """Pods that were evicted and do not end in their time do not keep it: its kubelet may be dead."""
+    overrules: str = ""
+    """Why its pods go although disruption budgets forbid it, for people; empty: budgets hold."""
     replaced: bool = False
     """Other nodes have come in its place: it goes although it is needed, and waits for no unneeded time."""
 

@@ -12,7 +12,15 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import UnremovableNode, UnremovableReason
-from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure, long_terminating
+from autoscaler.scaledown.drain import (
+    BlockingPod,
+    DrainContext,
+    DrainJudge,
+    NodeDrain,
+    departure,
+    long_terminating,
+    without_budgets,
+)
 from autoscaler.scaledown.eligibility import replacement_blocker
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
@@ -129,10 +137,11 @@ class Relocations:
         reason = replacement_blocker(self._trial, self._situation, position)
         if reason is not None:
             return reason
-        leaving = self._departure(name)
+        cause = self._causes.get(name)
+        leaving = self._departure(name, overruling=cause is not None and bool(cause.overrules))
         if isinstance(leaving, UnremovableNode):
             return leaving
-        reading, cause = self._situation.readings.items[position], self._causes.get(name)
+        reading = self._situation.readings.items[position]
         forced = cause is not None and cause.forced
         stuck = self._stuck(name) if forced else []
         return Removal(
@@ -143,6 +152,7 @@ class Relocations:
             ready=reading.readiness.ready,
             risky=not self._budgets.allow_at_once(leaving.move),
             forced=forced,
+            overrules="" if cause is None else cause.overrules,
             replaced=True,
         )
 
@@ -155,8 +165,9 @@ class Relocations:
             if long_terminating(pod, wall) and pod.cls.owner is not None and pod.cls.owner.kind == "StatefulSet"
         ]
 
-    def _departure(self, name: str) -> NodeDrain | UnremovableNode:
-        drain = departure(self._trial.view.pods_on(name), self._judge.judge)
+    def _departure(self, name: str, *, overruling: bool) -> NodeDrain | UnremovableNode:
+        judge = without_budgets(self._judge.judge) if overruling else self._judge.judge
+        drain = departure(self._trial.view.pods_on(name), judge)
         if isinstance(drain, BlockingPod):
             return UnremovableNode(
                 name, UnremovableReason.BLOCKED_BY_POD, drain.verdict.detail, drain.pod.key, drain.verdict.reason

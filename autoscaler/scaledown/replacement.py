@@ -15,7 +15,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ReplacementOptions as Options
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableNode
+from autoscaler.reasons import BlockingReason, ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableNode
 from autoscaler.scaledown.plan import Removal
 from autoscaler.snapshot.groups import Group
 
@@ -108,6 +108,8 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody asks for it any more."""
     held: HeldBack | None = None
     """Why it must not go on now."""
+    grace_over: str = ""
+    """Why people have to be told if a disruption budget keeps a node still; empty: not now."""
     leave_at: Instant | None = None
     """From this moment on the old nodes go although new nodes have not come; None: they wait for them."""
     short: Mapping[str, int] = {}
@@ -194,10 +196,8 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
             f"not done in {options.replacement_timeout_s:g}s{waited}",
         )
     waiting = ReplacementStage.BOUGHT if replacement.bought else ReplacementStage.PROPOSED
-    if seen.held is not None:
-        return staged(replacement, waiting, seen.held.hold, seen.held.detail)
-    if seen.kept is not None:
-        return staged(replacement, waiting, ReplacementHold.NODE_KEPT, words(seen.kept))
+    if (held := _held_back(seen)) is not None:
+        return staged(replacement, waiting, held.hold, held.detail)
     if seen.lacks:
         if replacement.buys >= _MOST_BUYS:
             return staged(
@@ -210,6 +210,14 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
     if seen.awaited or not seen.arrived:
         return staged(replacement, waiting, ReplacementHold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
     return staged(replacement, ReplacementStage.READY)
+
+
+def _held_back(seen: ReplacementForecast) -> HeldBack | None:
+    if seen.held is not None or seen.kept is None:
+        return seen.held
+    if seen.grace_over and seen.kept.pod_reason is BlockingReason.BUDGET:
+        return HeldBack(ReplacementHold.GRACE_OVER, f"{words(seen.kept)}; {seen.grace_over}")
+    return HeldBack(ReplacementHold.NODE_KEPT, words(seen.kept))
 
 
 def hurried(replacement: Replacement, seen: ReplacementForecast, now: Instant) -> Replacement:

@@ -27,6 +27,10 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Since when the node should be replaced; None: since it was first seen."""
     forced: bool = False
     """Pods that do not end in their time do not keep the node: its kubelet may be dead."""
+    overrules: str = ""
+    """Why disruption budgets do not keep the node any more, for people; empty: they do."""
+    grace_over: str = ""
+    """Why people have to be told if budgets keep the node still; empty: not now."""
     held: HeldBack | None = None
     """Why the node must not be replaced now; None: nothing holds it."""
     limit: int | None = None

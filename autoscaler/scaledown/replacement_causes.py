@@ -32,7 +32,8 @@ def expired(context: CauseContext) -> Iterator[Cause]:
     for node in _oldest_first(context) if due_ages else ():
         age_s = due_ages.get(groups.of_node.get(node.name, ""))
         if age_s is not None and context.now.wall - node.created > age_s:
-            yield Cause(trigger=ReplacementTrigger.EXPIRED, node=node)
+            due = context.now.later(node.created + age_s - context.now.wall)
+            yield Cause(trigger=ReplacementTrigger.EXPIRED, node=node, since=due)
 
 
 SOURCES: tuple[CauseSource, ...] = (unhealthy, asked_for, expired)
@@ -71,6 +72,7 @@ def seen_with(
     return msgspec.structs.replace(
         forecast,
         withdrawn=not listed and replacement.trigger not in LASTING,
+        grace_over=next((cause.grace_over for cause in listed), ""),
         held=next((cause.held for cause in listed if cause.held is not None), None),
         leave_at=min(moments, key=lambda moment: moment.mono, default=None),
     )

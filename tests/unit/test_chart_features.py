@@ -54,6 +54,11 @@ FEATURES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"cloudProvider": "static", "provisioningRequests": {"enabled": True}},
         (*BASE, "components/provisioning-requests/cluster-role.yaml"),
     ),
+    "drain-grace": (
+        {"cloudProvider": "static", "drainGrace": ["expiry=24h", "repair=0s;overrule"]},
+        (*BASE, "components/drain-grace/cluster-role.yaml"),
+    ),
+    "drain-grace-that-tells": ({"cloudProvider": "static", "drainGrace": ["expiry=24h"]}, BASE),
     "eta": ({"cloudProvider": "static", "persistBootTimes": True}, (*BASE, "components/eta/role.yaml")),
     "reservations": (
         {"cloudProvider": "static", "reservations": ANNOUNCED},
@@ -275,12 +280,14 @@ def test_announcements_reach_every_replica() -> None:
 
 def test_features_are_flags() -> None:
     values = {
+        "drainGrace": ["expiry=24h", "repair=0s;overrule"],
         "persistBootTimes": True,
         "expiredPods": {"namespaces": ["ci", "web"]},
         "capacityBuffers": {"enabled": True},
         "provisioningRequests": {"enabled": True},
     }
     config = load(flags(rendered({**KWOK, **values})))
+    assert [(grace.grace_s, grace.overrule) for grace in config.replacement.drain_grace] == [(86400, False), (0, True)]
     assert config.eta.persist_boot_times
     assert config.eta.expired_pod_cleanup
     assert config.eta.expired_pod_namespaces == ("ci", "web")

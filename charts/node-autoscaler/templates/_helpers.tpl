@@ -137,6 +137,9 @@ annotations:
 - --capacity-buffer-controller-enabled
 - --capacity-buffer-pod-injection-enabled
 {{- end }}
+{{- range .Values.drainGrace }}
+- {{ printf "--drain-grace=%s" . | quote }}
+{{- end }}
 {{- if .Values.capacityQuotas.enabled }}
 - --capacity-quotas-enabled
 {{- end }}

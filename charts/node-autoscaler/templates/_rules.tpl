@@ -55,9 +55,19 @@
 {{- include "node-autoscaler.quotaRules" . }}
 {{- include "node-autoscaler.requestRules" . }}
 {{- include "node-autoscaler.classRules" . }}
+{{- include "node-autoscaler.graceRules" . }}
 {{- if and (has "*" .Values.expiredPods.namespaces) (not .Values.dryRun) }}
 {{ include "node-autoscaler.expiredRules" . }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "node-autoscaler.graceRules" -}}
+{{- if and (contains ";overrule" (join "," .Values.drainGrace)) (not .Values.dryRun) }}
+# Pods whose eviction a disruption budget forbids after the grace of --drain-grace.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [delete]
 {{- end }}
 {{- end }}
 

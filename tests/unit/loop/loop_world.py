@@ -104,6 +104,8 @@ class Writes(MemoryWrites):
         """Whether a write that fails has taken effect."""
         self.dead: set[str] = set()
         """Nodes whose kubelet no longer ends pods: what is evicted there stays, and is marked as deleted."""
+        self.undeletable: AutoscalerError | None = None
+        """What a deletion of any pod comes to; None: it works."""
         self._known = cluster
         self.refused: dict[str, AutoscalerError] = {}
         """What evictions of pods, and taints of nodes, of these names come to."""
@@ -118,6 +120,11 @@ class Writes(MemoryWrites):
             self._known.put_pod(replace(pod, deleted=deleted))
             return
         super().evict(namespace, name, uid, grace_s)
+
+    def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        if self.undeletable is not None:
+            raise self.undeletable
+        super().delete_pod(namespace, name, uid, grace_s)
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
         if node in self.refused:
