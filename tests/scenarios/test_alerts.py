@@ -114,6 +114,13 @@ def most_nodes_go_silent(monitored: Monitored) -> None:
         has_status(world, name, {"conditions": [lost]})
 
 
+def kernels_hang(monitored: Monitored) -> None:
+    world = monitored.world
+    hangs = {"type": "KernelDeadlock", "status": "True", "lastTransitionTime": "2025-06-15T15:08:00Z"}
+    for name in nodes(world)[:3]:
+        has_status(world, name, {"conditions": [hangs]})
+
+
 def nodes_come_small(monitored: Monitored) -> None:
     """Whatever the template says, a new node has two CPUs."""
     world = monitored.world
@@ -173,6 +180,12 @@ def passes_slow_down(monitored: Monitored) -> None:
 
 
 STORED = "/api/v1/namespaces/kube-system/configmaps/capacity-reservations-"
+NEVER = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "never", "namespace": "default"},
+    "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "app"}}},
+}
 NO_STATE = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -278,6 +291,18 @@ TROUBLES: Mapping[str, Trouble] = {
         options={"scale-down-utilization-threshold": "0.9"},
         begins=evictions_fail,
         hours=1.5,
+    ),
+    "a quarter of the nodes are sick": Trouble(
+        fires={"ClusterAutoscalerRepairHeld"},
+        cloud=a_cloud(a_group(min_size=8), machines={"web": 8}),
+        options={"node-repair-policy": ["KernelDeadlock=True;5m"]},
+        begins=lambda monitored: monitored.world.at(60.0, lambda: kernels_hang(monitored)),
+    ),
+    "a budget that never lets go of an old node": Trouble(
+        fires={"ClusterAutoscalerDrainGraceOver"},
+        cloud=one_machine(),
+        objects=(a_deployment(replicas=2), NEVER),
+        options={"max-node-age": "5m", "drain-grace": ["expiry=5m"]},
     ),
     "a gRPC expander that is away": Trouble(
         fires={"ClusterAutoscalerExpanderFails"},

@@ -24,7 +24,7 @@ from autoscaler.observe.metrics.labels import (
     Reload,
     ScaleUpFailure,
 )
-from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import Lack, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from cloudprovider.codes import OTHER
 
 PREFIX = "cluster_autoscaler_"
@@ -241,6 +241,11 @@ TABLE: tuple[Metric, ...] = (
         lack=listed(Lack),
     ),
     gauge("replacements_in_progress", "Replacements of nodes in progress.", trigger=listed(ReplacementTrigger)),
+    gauge(
+        "replacements_waiting",
+        "Nodes whose replacement waits, or has not begun, by reason.",
+        reason=listed(ReplacementHold),
+    ),
     counter(
         "replacements_total",
         "Replacements of nodes that ended.",

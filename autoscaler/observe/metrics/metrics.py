@@ -28,7 +28,7 @@ from autoscaler.observe.metrics.labels import (
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
-from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import Lack, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.version import version
 from cloudprovider.codes import told_apart
 
@@ -220,6 +220,11 @@ class Metrics:
         """Set the number of replacements in progress, by trigger."""
         for trigger in ReplacementTrigger:
             self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
+
+    def replacements_waiting(self, waiting: Mapping[ReplacementHold, int]) -> None:
+        """Set the number of nodes whose replacement waits, by reason."""
+        for hold in ReplacementHold:
+            self._series.set("replacements_waiting", waiting.get(hold, 0), hold)
 
     def replacement_ended(self, trigger: ReplacementTrigger, outcome: ReplacementStage, saved: float) -> None:
         """Count a replacement that ended; `saved` is a price per hour."""

@@ -229,6 +229,11 @@ class PassMetrics:
         self._metrics.replacements(
             Counter(replacement.trigger for replacement in report.replacements.all if not replacement.over)
         )
+        waiting = Counter(rest.hold for rest in report.replacements.held.values())
+        for replacement in report.replacements.all:
+            if not replacement.over and replacement.hold is not None:
+                waiting[replacement.hold] += len(replacement.nodes)
+        self._metrics.replacements_waiting(waiting)
         for replacement in report.replacements.all:
             if replacement.over:
                 saved = (replacement.saving or 0.0) if replacement.stage is ReplacementStage.DONE else 0.0

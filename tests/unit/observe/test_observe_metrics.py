@@ -26,7 +26,7 @@ from autoscaler.observe.metrics.labels import (
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
-from autoscaler.reasons import RemovedAs, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.version import version
 
@@ -121,6 +121,7 @@ def move_removals_and_process(metrics: Metrics) -> None:
     metrics.companion_failed("headroom")
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.replacements({ReplacementTrigger.EXPIRED: 2})
+    metrics.replacements_waiting({ReplacementHold.GRACE_OVER: 2})
     metrics.replacement_ended(ReplacementTrigger.CHEAPER, ReplacementStage.DONE, 0.5)
     metrics.recorded(Recorded.WRITTEN, 700)
     metrics.removal_waited(2.0, "none", deleted=True)
@@ -184,6 +185,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'grpc_expander_calls_total{result="unusable"}': 1,
         'replacements_in_progress{trigger="NodeExpired"}': 2,
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
+        'replacements_waiting{reason="DrainGraceOver"}': 2,
+        'replacements_waiting{reason="NodeKept"}': 0,
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
         'recordings_total{result="written"}': 1,
