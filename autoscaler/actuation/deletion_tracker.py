@@ -21,9 +21,12 @@ class TrackedDeletions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nodes(self) -> frozenset[str]:
         """Names of all nodes being removed."""
-        return frozenset(
-            name for by_group in (self.empty, self.drained) for names in by_group.values() for name in names
-        )
+        return self.empty_nodes | {name for names in self.drained.values() for name in names}
+
+    @property
+    def empty_nodes(self) -> frozenset[str]:
+        """Names of the nodes that were empty."""
+        return frozenset(name for names in self.empty.values() for name in names)
 
     @property
     def empty_count(self) -> int:

@@ -5,6 +5,7 @@ A field is named as its flag with `_` for `-`; durations are seconds and end in 
 
 import msgspec
 
+from autoscaler.config.disruption_budgets import DisruptionOptions
 from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.notices import NoticeOptions
@@ -36,6 +37,7 @@ class Config(msgspec.Struct, frozen=True):
     replacement: ReplacementOptions = ReplacementOptions()
     notices: NoticeOptions = NoticeOptions()
     repair: RepairOptions = RepairOptions()
+    disruption: DisruptionOptions = DisruptionOptions()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()

@@ -11,7 +11,7 @@ from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.procuring import Procuring
 from autoscaler.loop.repairing import with_current_registry
 from autoscaler.loop.replacement_filing import ReplacementFiling
-from autoscaler.loop.replacement_progress import ReplacementProgress, moves
+from autoscaler.loop.replacement_progress import ReplacementProgress, limits_of, moves
 from autoscaler.loop.shrinking import scale_down_context
 from autoscaler.loop.stages import Grown
 from autoscaler.objects.pod import PodClass
@@ -46,8 +46,12 @@ class Consolidating:
         if not consolidation_backoff.may_consolidate(memory, workload, now, options):
             return progress
         progress, proposals = self._proposals(progress.remember(replace(memory, consolidated=now)))
+        limits = limits_of(progress, self._removal.under_way())
         for proposal in proposals:
             before = progress.memory
+            names = [progress.stage.view.nodes[position].name for position in proposal.positions]
+            if limits.blocker(names, ReplacementTrigger.CHEAPER):
+                continue
             progress = self._proven(progress, proposal)
             begun = progress.memory.in_progress[len(before.in_progress) :]
             if begun:

@@ -5,11 +5,13 @@ from collections.abc import Collection, Mapping
 import msgspec
 from msgspec.structs import replace
 
+from autoscaler.config.disruption_budgets import EMPTY, UNNEEDED
 from autoscaler.loop.stages import Grown, Simulated
 from autoscaler.objects.node import Node
 from autoscaler.observe.report import ReplacementReport
 from autoscaler.reasons import ReplacementHold, ReplacementStage, UnremovableNode, UnremovableReason
-from autoscaler.scaledown.plan import Removal, ScaleDownContext
+from autoscaler.scaledown.disruption_limits import DisruptionLimits
+from autoscaler.scaledown.plan import OngoingRemovals, Removal, ScaleDownContext
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.replacement import (
     HeldBack,
@@ -92,14 +94,36 @@ def rest_shortly(progress: ReplacementProgress, replacement: Replacement) -> Rep
     return progress.remember(replace(memory, rests=rests))
 
 
-def report_of(progress: ReplacementProgress, waiting: Collection[Cause], *, grew: bool) -> ReplacementReport:
+def disrupted(memory: ReplacementMemory | None, under_way: OngoingRemovals) -> dict[str, str]:
+    """Return why nodes are disrupted now, by name: they are being replaced or removed."""
+    reasons = {name: EMPTY if name in under_way.empty_nodes else UNNEEDED for name in sorted(under_way.nodes)}
+    for replacement in () if memory is None else memory.in_progress:
+        reasons.update(dict.fromkeys(replacement.nodes, replacement.trigger.value))
+    return reasons
+
+
+def limits_of(progress: ReplacementProgress, under_way: OngoingRemovals) -> DisruptionLimits:
+    """Return what disruption budgets leave beside replacements in progress and removals under way."""
+    stage = progress.stage
+    budgets = stage.config.disruption.disruption_budget
+    return DisruptionLimits(budgets, stage.view, disrupted(progress.memory, under_way), stage.now.wall)
+
+
+def report_of(
+    progress: ReplacementProgress, waiting: Collection[Cause], limits: DisruptionLimits, *, grew: bool
+) -> ReplacementReport:
     """Return the replacements, and why nodes that should be replaced wait: they rest, or it is not their turn."""
     turns = {}
     for cause in waiting:
         turn = ReplacementHold.PODS_FIRST if grew and not cause.urgent else ReplacementHold.TOO_MANY
-        held = cause.held or HeldBack(turn)
+        blocker = limits.blocker((cause.node.name,), cause.trigger)
+        held = cause.held or HeldBack(ReplacementHold.DISRUPTION_BUDGET if blocker else turn, blocker)
         turns[cause.node.name] = ReplacementBackoff(until=progress.stage.now, hold=held.hold, detail=held.detail)
-    return ReplacementReport(all=(*progress.memory.in_progress, *progress.ended), held={**turns, **progress.resting})
+    return ReplacementReport(
+        all=(*progress.memory.in_progress, *progress.ended),
+        held={**turns, **progress.resting},
+        budgets=limits.uses(),
+    )
 
 
 def due(progress: ReplacementProgress) -> tuple[Removal, ...]:

@@ -16,7 +16,9 @@ from autoscaler.loop.repairing import with_current_registry
 from autoscaler.loop.replacement_filing import ReplacementFiling
 from autoscaler.loop.replacement_progress import (
     ReplacementProgress,
+    disrupted,
     due,
+    limits_of,
     moves,
     report_of,
     reserved,
@@ -27,6 +29,7 @@ from autoscaler.observe.report import ReplacementReport
 from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, ScaleUpResult
 from autoscaler.scaledown import consolidation_backoff, replacement_record
 from autoscaler.scaledown import replacement as states
+from autoscaler.scaledown.disruption_limits import DisruptionLimits
 from autoscaler.scaledown.drain_grace import grace_sightings, with_graces
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.repair import sightings
@@ -83,7 +86,10 @@ class Replacing:
         """Return the stage with replacements advanced, new ones begun, and the nodes that are now ready to go."""
         memory = stage.memory.replacements
         if memory is None:
-            return next_stage(stage, Replaced, replacements=ReplacementReport(), due=(), reserved_nodes={})
+            leaving = disrupted(None, self._removal.under_way())
+            budgets = stage.config.disruption.disruption_budget
+            report = ReplacementReport(budgets=DisruptionLimits(budgets, stage.view, leaving, stage.now.wall).uses())
+            return next_stage(stage, Replaced, replacements=report, due=(), reserved_nodes={}, disrupted=leaving)
         with stage.time.phase("replace"):
             stage = with_current_registry(stage, self._cloud)
             return self._replaced(ReplacementProgress(stage, memory, stage.forecasts))
@@ -98,12 +104,15 @@ class Replacing:
         progress = self._begun(progress, grew=grew)
         if not grew:
             progress = self._consolidating.run(progress)
+        under_way = self._removal.under_way()
+        limits = limits_of(progress, under_way)
         replaced = next_stage(
             remember(progress.stage, replacements=progress.memory),
             Replaced,
-            replacements=report_of(progress, self._waiting(progress), grew=grew),
+            replacements=report_of(progress, self._waiting(progress), limits, grew=grew),
             due=due(progress),
             reserved_nodes=reserved(progress),
+            disrupted=disrupted(progress.memory, under_way),
         )
         return with_current_registry(replaced, self._cloud)
 
@@ -142,8 +151,10 @@ class Replacing:
     def _begun(self, progress: ReplacementProgress, *, grew: bool) -> ReplacementProgress:
         """Begin replacements that have a cause, while slots are free; if the pass grew groups, only urgent ones."""
         tries: dict[ReplacementTrigger | None, int] = {}
+        limits = limits_of(progress, self._removal.under_way())
         for cause in self._waiting(progress):
-            if cause.held is not None or (grew and not cause.urgent):
+            names = (cause.node.name,)
+            if cause.held is not None or (grew and not cause.urgent) or limits.blocker(names, cause.trigger):
                 continue
             slots, lane = progress.slots_for(cause), cause.trigger if cause.urgent else None
             left = tries.setdefault(lane, slots + _SPARE_TRIES)
@@ -151,6 +162,8 @@ class Replacing:
                 continue
             tries[lane] = left - 1
             progress = self._tried(progress, cause)
+            if cause.node.name in (replacement.id for replacement in progress.memory.in_progress):
+                limits.take(names, cause.trigger)
         return progress
 
     def _tried(self, progress: ReplacementProgress, cause: Cause) -> ReplacementProgress:

@@ -27,6 +27,7 @@ def scale_down_context(
     removal: NodeRemover,
     displaced_placed: frozenset[str] = frozenset(),
     reserved_nodes: Mapping[str, UnremovableNode] = {},
+    disrupted: Mapping[str, str] = {},
 ) -> ScaleDownContext:
     """Return the inputs of scale-down decisions at this stage of the pass."""
     config, under_way = stage.config, removal.under_way()
@@ -43,6 +44,8 @@ def scale_down_context(
         gangs=running_gangs(stage.view, under_way.nodes) if config.gangs_count else RunningGangs(),
         displaced_placed=displaced_placed,
         reserved_nodes=reserved_nodes,
+        disruption_budgets=config.disruption.disruption_budget,
+        disrupted=disrupted,
     )
 
 
@@ -67,7 +70,9 @@ class Shrinking:
     def _shrunk(self, stage: Replaced) -> Shrunk | Ended:
         with stage.time.phase("find_unneeded"):
             stage = with_current_registry(stage, self._cloud)
-            context = scale_down_context(stage, self._removal, stage.displaced_placed, stage.reserved_nodes)
+            context = scale_down_context(
+                stage, self._removal, stage.displaced_placed, stage.reserved_nodes, stage.disrupted
+            )
             limit_s = stage.config.scale_down.scale_down_simulation_timeout_s
             out_of_time = stage.time.box(TimeBox.SCALE_DOWN_SIMULATION, limit_s)
             memory = stage.memory.scale_down or ScaleDownMemory()

@@ -130,6 +130,8 @@ class Replaced(Grown, frozen=True, kw_only=True):
     """Nodes that may go because their replacement is ready."""
     reserved_nodes: Mapping[str, UnremovableNode]
     """Nodes that take part in replacements, and that scale-down therefore leaves alone."""
+    disrupted: Mapping[str, str]
+    """Why nodes are disrupted now, by name: what disruption budgets count."""
 
 
 class Shrunk(Replaced, frozen=True, kw_only=True):

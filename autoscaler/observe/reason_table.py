@@ -347,6 +347,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "the nodes that are being drained.",
             "Wait until those nodes are gone, or let the PodDisruptionBudget allow more disruptions.",
         ),
+        UnremovableReason.DISRUPTION_BUDGET: Meaning(
+            "The node is removable, but as many nodes as a `--disruption-budget` allows are being removed or "
+            "replaced; the detail names the budget.",
+            "Wait, or let the budget allow more.",
+        ),
         UnremovableReason.BEING_REPLACED: Meaning(
             "The autoscaler is replacing the node; the detail has the reason and the stage.", "Wait."
         ),
@@ -474,6 +479,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ReplacementHold.API_SILENT: Meaning(
             "The API server has not sent anything for too long: the health of nodes is unknown.",
             "Look at the API server and at the network to it.",
+        ),
+        ReplacementHold.DISRUPTION_BUDGET: Meaning(
+            "As many nodes as a `--disruption-budget` allows are being removed or replaced; the detail names the "
+            "budget.",
+            "Wait, or let the budget allow more.",
         ),
         ReplacementHold.NOT_WRITTEN: Meaning(
             "The autoscaler could not annotate the node, and buys nothing before that.",

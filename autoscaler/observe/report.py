@@ -12,6 +12,7 @@ from autoscaler.observe.status import Advice
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
 from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
@@ -85,6 +86,8 @@ class ReplacementReport(msgspec.Struct, frozen=True, kw_only=True):
     """Replacements in progress, then those that ended in this pass."""
     held: Mapping[str, ReplacementBackoff] = {}
     """Why nodes that should be replaced wait, by name of the node."""
+    budgets: tuple[DisruptionUse, ...] = ()
+    """How far disruption budgets are used by replacements in progress and removals that began before this pass."""
 
 
 class ScaleDownReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from autoscaler.reasons import ScaleUpResult
+from autoscaler.scaledown.disruption_limits import DisruptionUse
 
 
 class AutoscalerState(StrEnum):
@@ -339,6 +340,8 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[PodStatus, ...] = ()
     decisions: tuple[Decision, ...] = ()
     """Decisions of this pass only; the board keeps the history."""
+    disruption_budgets: tuple[DisruptionUse, ...] = ()
+    """How far disruption budgets are used."""
     events: tuple[RecentEvent, ...] = ()
     """The newest events, oldest first."""
     undecoded: tuple[UndecodedKind, ...] = ()

@@ -79,6 +79,7 @@ def _summarised(
 ) -> PublishedStatus:
     replace = msgspec.structs.replace
     shown = replace(before, last_pass=_pass(report, number), decisions=(), events=events)
+    shown = replace(shown, disruption_budgets=report.replacements.budgets)
     view, registry = report.view, report.registry
     if view is None:
         return shown

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from autoscaler.config.disruption_budgets import EMPTY, UNNEEDED
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.deletion_budget import within_budgets
+from autoscaler.scaledown.disruption_limits import DisruptionLimits
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import NodesToDelete, Removal, ScaleDownContext, UnneededNodes
@@ -97,7 +99,16 @@ class _Choice:
         self._reserve = Reserve(trial, situation)
         self._trial = trial
         self._closed_for_s: dict[str, float] = {}
-        self._rules: tuple[DeletionRule, ...] = (self._too_early, self._outside_windows, self._at_minimum, self._scarce)
+        self._disruptions = DisruptionLimits(
+            situation.disruption_budgets, trial.view, situation.disrupted, situation.now.wall
+        )
+        self._rules: tuple[DeletionRule, ...] = (
+            self._too_early,
+            self._outside_windows,
+            self._at_minimum,
+            self._scarce,
+            self._over_budget,
+        )
 
     def in_order(self) -> Sequence[Removal]:
         """Return empty nodes, then those to drain, those that budgets let go at once first.
@@ -123,6 +134,8 @@ class _Choice:
                 return kept
         self._reserve.take(removal.node, group)
         self._sizes[group.id] -= 1
+        if not removal.replaced:
+            self._disruptions.take((removal.node.name,), UNNEEDED if removal.drained else EMPTY)
         return None
 
     def _too_early(self, removal: Removal, group: Group) -> UnremovableNode | None:
@@ -163,6 +176,12 @@ class _Choice:
         if scarce is None:
             return None
         return _kept(removal, UnremovableReason.MINIMAL_RESOURCES, f"too little {scarce} would remain")
+
+    def _over_budget(self, removal: Removal, group: Group) -> UnremovableNode | None:
+        if removal.replaced:
+            return None
+        blocker = self._disruptions.blocker((removal.node.name,), UNNEEDED if removal.drained else EMPTY)
+        return _kept(removal, UnremovableReason.DISRUPTION_BUDGET, blocker) if blocker else None
 
     def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, UnremovableNode | None]]:
         """Yield nodes with why they stay after all: part of a group that goes as a whole, or pods to wait for.

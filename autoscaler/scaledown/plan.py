@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.clock import Instant
+from autoscaler.config.disruption_budgets import NodeDisruptionBudget
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, ScaleDown
 from autoscaler.config.scaleup import ResourceLimits
@@ -25,6 +26,11 @@ class OngoingRemovals(Protocol):
     @property
     def nodes(self) -> frozenset[str]:
         """Names of their nodes."""
+        ...
+
+    @property
+    def empty_nodes(self) -> frozenset[str]:
+        """Names of those that were empty."""
         ...
 
     @property
@@ -51,6 +57,7 @@ class NoOngoingRemovals:
     """No removals."""
 
     nodes: frozenset[str] = frozenset()
+    empty_nodes: frozenset[str] = frozenset()
     empty_count = 0
     drained_count = 0
     evicted: Sequence[Pod] = ()
@@ -79,6 +86,9 @@ class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     gangs: RunningGangs = RunningGangs()
     reserved_nodes: Mapping[str, UnremovableNode] = {}
     """Nodes of replacements in progress, by name: they are not judged."""
+    disruption_budgets: tuple[NodeDisruptionBudget, ...] = ()
+    disrupted: Mapping[str, str] = {}
+    """Why nodes are disrupted now, by name: what disruption budgets count."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

@@ -246,6 +246,12 @@ TABLE: tuple[Metric, ...] = (
         "Nodes whose replacement waits, or has not begun, by reason.",
         reason=listed(ReplacementHold),
     ),
+    gauge(
+        "disruption_budget_nodes",
+        "Nodes that count towards a disruption budget, and how many it allows while it applies.",
+        budget="the budget as it is configured",
+        kind="`used`, `limit`",
+    ),
     counter(
         "replacements_total",
         "Replacements of nodes that ended.",

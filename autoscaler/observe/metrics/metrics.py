@@ -29,6 +29,7 @@ from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import Lack, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
+from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.version import version
 from cloudprovider.codes import told_apart
 
@@ -225,6 +226,14 @@ class Metrics:
         """Set the number of nodes whose replacement waits, by reason."""
         for hold in ReplacementHold:
             self._series.set("replacements_waiting", waiting.get(hold, 0), hold)
+
+    def disruption_budgets(self, uses: Iterable[DisruptionUse]) -> None:
+        """Set how far each disruption budget is used, and its limit unless its window is closed."""
+        self._series.clear("disruption_budget_nodes")
+        for use in uses:
+            self._series.set("disruption_budget_nodes", use.used, use.budget, "used")
+            if use.applies:
+                self._series.set("disruption_budget_nodes", use.limit, use.budget, "limit")
 
     def replacement_ended(self, trigger: ReplacementTrigger, outcome: ReplacementStage, saved: float) -> None:
         """Count a replacement that ended; `saved` is a price per hour."""

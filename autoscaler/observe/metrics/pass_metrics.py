@@ -234,6 +234,7 @@ class PassMetrics:
             if not replacement.over and replacement.hold is not None:
                 waiting[replacement.hold] += len(replacement.nodes)
         self._metrics.replacements_waiting(waiting)
+        self._metrics.disruption_budgets(report.replacements.budgets)
         for replacement in report.replacements.all:
             if replacement.over:
                 saved = (replacement.saving or 0.0) if replacement.stage is ReplacementStage.DONE else 0.0

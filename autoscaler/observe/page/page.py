@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from autoscaler.observe.cost import cost_of
 from autoscaler.observe.http.health import OK, HealthResult
 from autoscaler.observe.page.capacity import capacity_bars
+from autoscaler.observe.page.disruption_budgets import disruption_budgets_table
 from autoscaler.observe.page.document import PageOptions, document, refresh_text
 from autoscaler.observe.page.format import lasting, moment
 from autoscaler.observe.page.groups import groups_table
@@ -171,6 +172,7 @@ def _sections(
         ("Capacity", capacity_bars(status.cluster, status.groups)),
         ("Node groups", groups if status.groups else _empty("The provider has no node groups.")),
         *of_companions,
+        ("Disruption budgets", disruption_budgets_table(status.disruption_budgets)),
         ("Nodes", nodes if status.nodes else _empty("There are no nodes.")),
         ("Other events", events_table(events, now_wall) if events else NOTHING),
     ]

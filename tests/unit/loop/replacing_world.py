@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.config.disruption_budgets import DisruptionOptions, parse_budget
 from autoscaler.config.scaledown import Drain, ReplacementOptions, ScaleDown
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
@@ -22,11 +23,12 @@ from tests.unit.loop.loop_world import NOW, LoopWorld
 DAY_S = 86_400.0
 
 
-def options(*, rules: Any = None, unneeded_s: float = 600.0, **replacement: Any) -> Config:
+def options(*, rules: Any = None, unneeded_s: float = 600.0, budgets: str = "", **replacement: Any) -> Config:
     """A configuration in which controllers need not exist, with these options of replacements."""
     config = Config(
         replacement=ReplacementOptions(**replacement),
         scale_down=ScaleDown(scale_down_unneeded_time_s=unneeded_s),
+        disruption=DisruptionOptions(parse_budget(budgets) if budgets else ()),
         drain=Drain(skip_nodes_with_custom_controller_pods=False, node_delete_delay_after_taint_s=20.0),
     )
     return config if rules is None else msgspec.structs.replace(config, rules=rules)

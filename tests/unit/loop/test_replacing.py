@@ -235,3 +235,29 @@ def test_people_hear_of_every_stage() -> None:
     told = world.messages("NodeReplacement")
     assert any(str(ReplacementStage.BOUGHT) in text for text in told)
     assert any(str(ReplacementTrigger.EXPIRED) in text for text in told)
+
+
+def test_a_disruption_budget_holds_replacements_back() -> None:
+    nodes = [(old_node(f"n{number}", days=8 + number), "web") for number in range(4)]
+    pods = [on(f"n{number}", f"p{number}") for number in range(4)]
+    config = options(max_node_age_s=7 * DAY_S, max_replacements=4, budgets="50%;group=web")
+    world = ReplacingWorld(a_spec("web", boot_s=60), config=config, nodes=nodes, pods=pods)
+    report = world.step()
+    assert {one.id for one in report.replacements.all} == {"n3", "n2"}
+    held = {name: (rest.hold, rest.detail) for name, rest in report.replacements.held.items()}
+    blocked = ReplacementHold.DISRUPTION_BUDGET, "budget 50%;group=web: 2 of 2 used"
+    assert held == {"n1": blocked, "n0": blocked}
+    for _ in range(80):
+        report = world.step()
+        assert all(use.used <= use.limit for use in report.replacements.budgets)
+    assert world.nodes.isdisjoint({"n0", "n1", "n2", "n3"})
+
+
+def test_a_disruption_budget_holds_unneeded_nodes_back() -> None:
+    nodes = [(old_node(f"n{number}", days=1), "web") for number in range(4)]
+    config = options(unneeded_s=60.0, budgets="0;reason=Empty")
+    world = ReplacingWorld(a_spec("web"), config=config, nodes=nodes)
+    world.live(300)
+    assert len(world.nodes) == 4
+    unremovable = world.reports[-1].scale_down.unremovable
+    assert {stays.reason for stays in unremovable.values()} == {UnremovableReason.DISRUPTION_BUDGET}

@@ -28,6 +28,7 @@ from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.version import version
 
 ROOT = Path(__file__).parents[3]
@@ -123,6 +124,7 @@ def move_removals_and_process(metrics: Metrics) -> None:
     metrics.replacements({ReplacementTrigger.EXPIRED: 2})
     metrics.replacements_waiting({ReplacementHold.GRACE_OVER: 2})
     metrics.replacement_ended(ReplacementTrigger.CHEAPER, ReplacementStage.DONE, 0.5)
+    metrics.disruption_budgets([DisruptionUse("10%", 1, 3, True)])
     metrics.recorded(Recorded.WRITTEN, 700)
     metrics.removal_waited(2.0, "none", deleted=True)
     metrics.nodes_skipped(30.0)
@@ -187,6 +189,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
         'replacements_waiting{reason="DrainGraceOver"}': 2,
         'replacements_waiting{reason="NodeKept"}': 0,
+        'disruption_budget_nodes{budget="10%",kind="used"}': 1,
+        'disruption_budget_nodes{budget="10%",kind="limit"}': 3,
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
         'recordings_total{result="written"}': 1,

@@ -45,6 +45,10 @@ class Begun(msgspec.Struct, frozen=True):
         return frozenset((*self.empty, *self.drained))
 
     @property
+    def empty_nodes(self) -> frozenset[str]:
+        return frozenset(self.empty)
+
+    @property
     def empty_count(self) -> int:
         return len(self.empty)
 
