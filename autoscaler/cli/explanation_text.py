@@ -171,7 +171,8 @@ def _offer(offer: Offer) -> Row:
 
 def _rated(score: Score) -> str:
     figure = "" if score.score is None else f" {score.score:.4g}"
-    return f"{score.expander}{figure}{'' if score.kept else ' (dropped)'}"
+    why = score.why if score.kept else "dropped"
+    return f"{score.expander}{figure}{f' ({why})' if why else ''}"
 
 
 def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> Iterator[Block]:

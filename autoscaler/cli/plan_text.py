@@ -147,6 +147,9 @@ def _purchases(run_: RunAnswer) -> Iterator[Table]:
         ],
         "Node groups whose size changes",
     )
+    yield Table(
+        ("GROUP", "WHY"), [(chosen.group, chosen.why) for chosen in run_.reasons.preferred], "Groups that pods prefer"
+    )
     pods: dict[str, int] = defaultdict(int)
     groups: dict[str, dict[str, None]] = defaultdict(dict)
     for helped in run_.reasons.helped:  # in one round or in several

@@ -4,12 +4,23 @@ from collections.abc import Iterator, Sequence
 
 from cloudprovider.nearest import nearest
 
-RANDOM, COST = "random", "cost"
-EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", "grpc")
+RANDOM, COST, PREFERRED = "random", "cost", "preferred"
+EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", PREFERRED, "grpc")
 BY_PRICE = ("price", COST)
 """Expanders that are of no use without prices."""
 _LAST = {RANDOM: "which leaves one option", COST: "which decides about all that is left"}
 """Expanders that leave nothing to do for others, and why."""
+
+
+def with_tie_break(names: Sequence[str]) -> tuple[str, ...]:
+    """Return a valid chain in which preferences decide before chance does, or where all others see no difference.
+
+    `cost` weighs them itself.
+    """
+    if PREFERRED in names or COST in names:
+        return tuple(names)
+    last = names.index(RANDOM) if RANDOM in names else len(names)
+    return (*names[:last], PREFERRED, *names[last:])
 
 
 def chain_problems(names: Sequence[str]) -> Iterator[str]:

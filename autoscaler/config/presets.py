@@ -30,6 +30,7 @@ _THEIR_DEFAULTS: Mapping[str, Any] = {
     "scan-interval": 10.0,
     "groups-per-pass": GroupsPerPass.ONE,
     "tie-break": TieBreak.RANDOM,
+    "weigh-soft-constraints": False,
     "node-deletion-candidate-ttl": 0.0,
     "enable-csi-node-aware-scheduling": False,
 }

@@ -107,6 +107,18 @@ class ScaleUp(msgspec.Struct, frozen=True):
     tie_break: Annotated[
         TieBreak, choice(TieBreak), "How to choose between options that the expanders rate equally.", Support.OURS
     ] = TieBreak.STABLE
+    weigh_soft_constraints: Annotated[
+        Switch,
+        "Between options that the expanders rate equally, choose the one that the pods prefer: by preferred affinity, "
+        "ScheduleAnyway constraints and PreferNoSchedule taints. It is the expander `preferred` at the end of the "
+        "chain, or before `random`.",
+        Support.OURS,
+    ] = True
+    soft_constraint_price_margin: Annotated[
+        Real,
+        "An option that costs more for each pod than the cheapest by more than this share is not preferred to others.",
+        Support.OURS,
+    ] = 0.05
     cost_stability_margin: Annotated[
         Real,
         "The cost expander uses more node groups only if that saves more than this share of the price.",

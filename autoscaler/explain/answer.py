@@ -78,10 +78,13 @@ class Score(ExplanationPart, frozen=True, kw_only=True):
     expander: str
     score: float | None = None
     """The expander's figure for the offer: unused share (least-waste), pods (most-pods), nodes (least-nodes), score
-    (price), price per pod (cost), rank (priority). None if the expander has no figure for it.
+    (price), price per pod (cost), rank (priority), points that a pod loses by its preferences (preferred). None if the
+    expander has no figure for it.
     """
     kept: bool
     """Whether the expander kept the offer for the next expander."""
+    why: str = ""
+    """Why it preferred the offer."""
 
 
 class Offer(ExplanationPart, frozen=True, kw_only=True):

@@ -140,7 +140,7 @@ def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
     """Return what would make the expander choose the group's first offer."""
     first = next(round_ for round_ in plan.rounds if any(option.group.id == group_id for option in round_.options))
     if first.chosen is None or first.chosen.group.id != group_id:
-        return chosen_instead(group_id, first.options, ended.config)
+        return chosen_instead(group_id, first, ended.config)
     cause = "was chosen, and limits allow none of its nodes now"
     return held_back(ended) or next_pass(PodVerdict.NEXT_PASS, cause, ended)
 

@@ -32,6 +32,8 @@ def _offer(number: int, round_: Round, option: Option) -> Offer:
 def _scores(round_: Round, group_id: str) -> Iterator[Score]:
     for step in round_.steps:
         kept = group_id in step.kept
-        yield Score(expander=step.expander, score=step.scores.get(group_id), kept=kept)
+        preference = step.preference
+        why = preference.text if preference is not None and preference.group == group_id else ""
+        yield Score(expander=step.expander, score=step.scores.get(group_id), kept=kept, why=why)
         if not kept:
             return

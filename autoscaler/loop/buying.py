@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from autoscaler.config.expanders import PREFERRED
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.tree import Config
@@ -27,6 +28,7 @@ from autoscaler.scaleup.grpc_expander import GrpcExpander
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.planner import plan_scale_up
+from autoscaler.scaleup.preferred import PreferredExpander
 from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
 from autoscaler.snapshot.cluster import ClusterView
@@ -143,14 +145,19 @@ class Buying:
     def _chain(self, stage: SimulatedT) -> tuple[SimulatedT, ExpanderChain]:
         """Return the stage with the seed of the next plan, and the chain of expanders for one plan."""
         config, seed = stage.config, stage.memory.luck
+        prices = self._cloud.prices()
+        weighs = config.scale_up.weigh_soft_constraints or PREFERRED in config.scale_up.expander
         inputs = ExpanderInputs(
             dice=seed.dice(),
             tie_break=config.scale_up.tie_break,
             rules=config.rules,
             cluster_nodes=len(stage.view.nodes),
             gpu_label=stage.view.groups.gpu_label,
-            prices=self._cloud.prices(),
+            prices=prices,
             priorities=config_map_in(stage.view.related.config_maps, config.kube.namespace),
+            preferred=PreferredExpander(stage.placer, prices, config.scale_up.soft_constraint_price_margin)
+            if weighs
+            else None,
             remote=None
             if self._remote is None
             else GrpcExpander(self._remote, stage.templates, empty_declines=config.rules.grpc_empty_answer_declines),

@@ -23,6 +23,7 @@ from autoscaler.objects.podspec import (
     NodeSelector,
     PodAffinityTerm,
     ResourceClaimRef,
+    SoftConstraints,
     SpreadConstraint,
     Toleration,
     Volume,
@@ -77,6 +78,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     """Whether it has spread constraints of any kind, so that a scheduler's defaults do not apply to it."""
     spread: tuple[SpreadConstraint, ...] = ()
     """Only constraints that forbid (`DoNotSchedule`)."""
+    soft: SoftConstraints | None = None
+    """What it asks without insisting; None: nothing."""
     tolerations: tuple[Toleration, ...] = ()
     volumes: tuple[Volume, ...] = ()
     claims: tuple[str, ...] = ()

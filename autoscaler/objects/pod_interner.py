@@ -28,6 +28,8 @@ from autoscaler.objects.podspec import (
     PodCondition,
     PodSpec,
     PodWire,
+    SoftConstraints,
+    SpreadConstraint,
     undecoded_pod,
 )
 from autoscaler.objects.requests import (
@@ -157,6 +159,7 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec, alike: bytes) -> PodC
         pod_anti_affinity=tuple(affinity.pod_anti_affinity.required) if affinity.pod_anti_affinity else (),
         spreads_itself=bool(form.topology_spread_constraints),
         spread=tuple(c for c in form.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"),
+        soft=_soft(affinity, form.topology_spread_constraints),
         tolerations=tuple(form.tolerations),
         volumes=tuple(form.volumes),
         claims=tuple(form.claims),
@@ -173,6 +176,17 @@ def _new_class(key: bytes, form: ClassForm, spec: PodSpec, alike: bytes) -> PodC
         gang=gang_of(form),
         headroom=form.labels.get(POOL) if form.labels.get(MANAGED_BY) == MANAGER else None,
     )
+
+
+def _soft(affinity: Affinity, constraints: Sequence[SpreadConstraint]) -> SoftConstraints | None:
+    nodes, near, away = affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity
+    soft = SoftConstraints(
+        nodes=tuple(nodes.preferred) if nodes else (),
+        near=tuple(near.preferred) if near else (),
+        away=tuple(away.preferred) if away else (),
+        spread=tuple(c for c in constraints if c.when_unsatisfiable == "ScheduleAnyway"),
+    )
+    return None if soft == SoftConstraints() else soft
 
 
 def _host_ports(form: ClassForm) -> tuple[HostPort, ...]:

@@ -51,10 +51,20 @@ class NodeSelector(Wire, frozen=True):
     node_selector_terms: list[NodeSelectorTerm] = []
 
 
+class PreferredNodes(Wire, frozen=True):
+    """Nodes that a pod prefers, and how much: weights are 1 to 100."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
 class NodeAffinity(Wire, frozen=True):
-    """The required part of a node affinity."""
+    """A node affinity."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[PreferredNodes] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class PodAffinityTerm(Wire, frozen=True):
@@ -68,16 +78,26 @@ class PodAffinityTerm(Wire, frozen=True):
     mismatch_label_keys: list[str] = []
 
 
+class WeightedPodTerm(Wire, frozen=True):
+    """Pods that a pod prefers to be near to, or away from, and how much: weights are 1 to 100."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
 class PodAffinity(Wire, frozen=True):
-    """The required part of a pod affinity or anti-affinity."""
+    """A pod affinity or anti-affinity."""
 
     required: list[PodAffinityTerm] = msgspec.field(
         default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
     )
+    preferred: list[WeightedPodTerm] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class Affinity(Wire, frozen=True):
-    """The required parts of all affinities; preferences never decide and are not kept."""
+    """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -95,6 +115,16 @@ class SpreadConstraint(Wire, frozen=True):
     node_affinity_policy: str = "Honor"
     node_taints_policy: str = "Ignore"
     match_label_keys: list[str] = []
+
+
+class SoftConstraints(msgspec.Struct, frozen=True, gc=False):
+    """What pods of a class ask of nodes without insisting."""
+
+    nodes: tuple[PreferredNodes, ...] = ()
+    near: tuple[WeightedPodTerm, ...] = ()
+    away: tuple[WeightedPodTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    """Only constraints that do not forbid (`ScheduleAnyway`)."""
 
 
 class HostPort(msgspec.Struct, frozen=True, order=True, gc=False):

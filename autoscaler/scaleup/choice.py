@@ -7,6 +7,7 @@ import msgspec
 
 from autoscaler.ports import ExpanderAnswer, Subject
 from autoscaler.scaleup.option import Option
+from autoscaler.scheduling.preferences import Preference
 
 
 class ExpanderWarning(msgspec.Struct, frozen=True):
@@ -15,6 +16,26 @@ class ExpanderWarning(msgspec.Struct, frozen=True):
     about: Subject
     reason: StrEnum
     message: str
+
+
+class PreferredBy(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an option was preferred to others."""
+
+    group: str
+    pods: int
+    """Pods that prefer it to every other option."""
+    of: int
+    """Pods that it helps."""
+    plugin: Preference
+    """What tells most of these pods."""
+    detail: str
+    """What it likes: labels of the node, or taints that it lacks; may be empty."""
+
+    @property
+    def text(self) -> str:
+        """A sentence without its end."""
+        pods, verb = "pod" if self.of == 1 else "pods", "prefers" if self.pods == 1 else "prefer"
+        return f"{self.pods} of {self.of} {pods} {verb} {self.detail or f'group {self.group}'} ({self.plugin})"
 
 
 class RatedOptions(msgspec.Struct, frozen=True):
@@ -26,6 +47,9 @@ class RatedOptions(msgspec.Struct, frozen=True):
     """What a remote expander answered; None: none was asked."""
     scores: tuple[float | None, ...] = ()
     """How each of the options asked about was rated, None where that was not possible; empty: not by numbers."""
+    preference: PreferredBy | None = None
+    abstains: bool = False
+    """Whether it has no opinion, so that there is no step to tell of."""
 
 
 def rated(options: Sequence[Option], scores: Sequence[float | None], best: float | None) -> RatedOptions:
@@ -41,6 +65,8 @@ class ExpanderStep(msgspec.Struct, frozen=True):
     kept: tuple[str, ...]
     scores: Mapping[str, float | None] = {}
     """Its score of every group that it compared; empty where it uses no scores."""
+    preference: PreferredBy | None = None
+    """Why the first of the groups kept was preferred."""
 
 
 class Choice(msgspec.Struct, frozen=True):

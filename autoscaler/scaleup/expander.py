@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from autoscaler.config.expanders import BY_PRICE, chain_problems
+from autoscaler.config.expanders import BY_PRICE, chain_problems, with_tie_break
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.current_step import in_hand
@@ -18,6 +18,7 @@ from autoscaler.ports import ExpanderAnswer
 from autoscaler.scaleup.choice import Choice, ExpanderStep, ExpanderWarning, RatedOptions, rated
 from autoscaler.scaleup.cost import CostExpander
 from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.preferred import PreferredExpander
 from autoscaler.scaleup.price import PriceExpander, Prices
 from autoscaler.scaleup.priority import PriorityExpander
 from autoscaler.snapshot.contribution import gpu_resources
@@ -131,15 +132,18 @@ class ExpanderInputs(msgspec.Struct, frozen=True, kw_only=True):
     priorities: ConfigMap | None = None
     remote: Expander | None = None
     """The gRPC expander; None: there is no server to ask."""
+    preferred: PreferredExpander | None = None
+    """Weighs what pods prefer; None: that is not weighed."""
 
 
 class ExpanderChain:
     """Expanders in order. As soon as one option is left it wins; the tie-break decides between several."""
 
-    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, dice: RandomSource) -> None:
+    def __init__(self, expanders: Sequence[tuple[str, Expander]], supplies: ExpanderInputs) -> None:
         self._expanders = tuple(expanders)
-        self._tie_break = tie_break
-        self._dice = dice
+        self._tie_break = supplies.tie_break
+        self._dice = supplies.dice
+        self.preferred = supplies.preferred
 
     def choose(self, options: Sequence[Option]) -> Choice:
         """Choose one option; `options` come in the order of their groups, which a stable tie-break follows."""
@@ -176,10 +180,12 @@ def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Optio
         )
         figures = zip(options, weighed.scores, strict=True) if weighed.scores else ()
         scores = {option.group.id: score for option, score in figures}
+        if weighed.abstains:
+            continue
         options = weighed.options
         occurrences.extend(weighed.occurrences)
         answers.extend([] if weighed.answer is None else [weighed.answer])
-        steps.append(ExpanderStep(name, tuple(option.group.id for option in options), scores))
+        steps.append(ExpanderStep(name, tuple(option.group.id for option in options), scores, weighed.preference))
         if len(options) <= 1:
             break
     return options, Choice(None, tuple(steps), tuple(occurrences), tuple(answers))
@@ -209,7 +215,8 @@ def build_chain(names: Sequence[str], supplies: ExpanderInputs) -> ExpanderChain
     wrong = tuple(problems(names, has_prices=supplies.prices is not None, has_remote=supplies.remote is not None))
     if wrong:
         raise ConfigError(wrong)
-    return ExpanderChain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.dice)
+    chain = names if supplies.preferred is None else with_tie_break(names)
+    return ExpanderChain([(name, _made(name, supplies)) for name in chain], supplies)
 
 
 def _made(name: str, supplies: ExpanderInputs) -> Expander:
@@ -230,6 +237,8 @@ def _made(name: str, supplies: ExpanderInputs) -> Expander:
             return CostExpander(supplies.prices)
         case "priority":
             return PriorityExpander(supplies.priorities)
+        case "preferred" if supplies.preferred is not None:
+            return supplies.preferred
         case "grpc" if supplies.remote is not None:
             return supplies.remote
         case _:

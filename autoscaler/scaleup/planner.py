@@ -242,7 +242,12 @@ class _Decision:
             ids = {option.group.id for option in kept}
             wanted = tuple(offer for offer in offers if offer.option.group.id in ids)
             terms = OptimiserInput(
-                self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules
+                self._situation,
+                self._needs,
+                chain.cost,
+                self._options.cost_stability_margin,
+                self._rules,
+                chain.preferred,
             )
             combined = combine(self._expansion_options, wanted, groups, terms)
             scores = {
@@ -280,12 +285,13 @@ class _Decision:
     def _shared(self, option: Option, nodes: int) -> tuple[Increase, ...]:
         """Share the nodes among the chosen group and its similar ones."""
         by_id = self._situation.groups.by_id
-        takers = [by_id[group_id] for group_id in (option.group.id, *option.similar)]
-        shares = balance(takers, nodes)
+        shares: dict[str, int] = {}
+        for takers in self._takers(option):
+            shares.update(balance([by_id[group_id] for group_id in takers], nodes - sum(shares.values())))
         allowance = self._situation.allowance
         limited = self._rules.balance_within_limits or bool(self._situation.quotas.all)
         if limited and isinstance(allowance, Allowance):
-            shares = within_limits(shares, self._needs, allowance)
+            shares = dict(within_limits(shares, self._needs, allowance))
         return tuple(
             Increase(
                 group=group_id,
@@ -295,6 +301,17 @@ class _Decision:
             )
             for group_id, delta in shares.items()
         )
+
+    def _takers(self, option: Option) -> list[list[str]]:
+        """Return the groups that share an option's nodes: first those that suit its pods, then those that do less."""
+        groups, preferred = [option.group.id, *option.similar], self._chain.preferred
+        if preferred is None or not option.similar:
+            return [groups]
+        behind = preferred.behind(option, {other: self._situation.templates[other] for other in option.similar})
+        return [
+            [group for group in groups if group not in behind],
+            [group for group in groups if group in behind],
+        ]
 
     def _settle(self, played: Round, offer: PackedOption, pods: Sequence[PodGroup]) -> Round:
         """Take a round's nodes as given; return the round with the pods that they help."""

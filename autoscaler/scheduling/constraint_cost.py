@@ -10,7 +10,7 @@ from functools import cached_property
 
 from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.podspec import PodAffinityTerm
+from autoscaler.objects.podspec import NodeSelectorTerm, PodAffinityTerm, SoftConstraints, SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.scheduling.class_selection import selection_for, selection_of
@@ -91,7 +91,7 @@ class WorkLimit:
     def on_nodes(self, cls: PodClass) -> int:
         """Return the work of finding the nodes whose labels and taints suit the class."""
         terms = () if cls.node_affinity is None else cls.node_affinity.node_selector_terms
-        asked = [requirement for term in terms for requirement in (*term.match_expressions, *term.match_fields)]
+        asked = _asked(terms)
         compared = len(cls.node_selector) + len(asked)
         return compared * self._trial.base + _values(asked) + len(cls.tolerations) * len(self._trial.vocabulary.taints)
 
@@ -99,9 +99,7 @@ class WorkLimit:
         """Return the work of everything that depends on other pods, volumes and devices."""
         view = self._trial.view
         compared = sum(map(_size, cls.pod_affinity)) + self._repelled(cls)
-        compared += sum(
-            2 + _parts(constraint.label_selector) + len(constraint.match_label_keys) for constraint in cls.spread
-        )
+        compared += sum(map(_spread_size, cls.spread))
         on_each_node = len(cls.spread) + len(cls.claims) + len(cls.resource_claims)
         return (
             compared * len(view.classes)
@@ -120,6 +118,21 @@ class WorkLimit:
 
 def _terms(cls: PodClass) -> int:
     return len(cls.pod_affinity) + len(cls.pod_anti_affinity) + len(cls.spread)
+
+
+def work_of_preferences(soft: SoftConstraints) -> int:
+    """Return the work of evaluating once, on one node or for one class of placed pods, what a class prefers."""
+    asked = _asked(preferred.preference for preferred in soft.nodes)
+    terms = sum(_size(weighted.pod_affinity_term) for weighted in (*soft.near, *soft.away))
+    return len(soft.nodes) + len(asked) + _values(asked) + terms + sum(map(_spread_size, soft.spread))
+
+
+def _asked(terms: Iterable[NodeSelectorTerm]) -> list[Requirement]:
+    return [requirement for term in terms for requirement in (*term.match_expressions, *term.match_fields)]
+
+
+def _spread_size(constraint: SpreadConstraint) -> int:
+    return 2 + _parts(constraint.label_selector) + len(constraint.match_label_keys)
 
 
 def _size(term: PodAffinityTerm) -> int:

@@ -33,7 +33,7 @@ def selected(selector: NodeSelector, trial: Trial) -> Mask:
     """Return the nodes that one of the selector's terms matches."""
     mask = np.zeros(trial.count, dtype=np.bool_)
     for term in selector.node_selector_terms:
-        mask |= _term(trial, term)
+        mask |= matching(term, trial)
     return mask
 
 
@@ -50,7 +50,8 @@ def declaring(cls: PodClass, trial: Trial) -> Mask:
     return np.fromiter((not undeclared(cls, node) for node in nodes), dtype=np.bool_, count=trial.count)
 
 
-def _term(trial: Trial, term: NodeSelectorTerm) -> Mask:
+def matching(term: NodeSelectorTerm, trial: Trial) -> Mask:
+    """Return the nodes that the term matches; one without expressions matches none."""
     if not term.match_expressions and not term.match_fields:
         return np.zeros(trial.count, dtype=np.bool_)
     mask = np.ones(trial.count, dtype=np.bool_)

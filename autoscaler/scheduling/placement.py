@@ -6,6 +6,7 @@ what depends on other pods is answered by guards, which follow the trial. A clas
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +26,7 @@ from autoscaler.scheduling.device_ledger import DeviceLedger
 from autoscaler.scheduling.devices import DeviceGuard
 from autoscaler.scheduling.domains import DomainTallies
 from autoscaler.scheduling.ports import PortGuard
+from autoscaler.scheduling.preferences import NodePreferences
 from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.term_index import TermIndex
 from autoscaler.scheduling.topology import spread_guards
@@ -99,6 +101,11 @@ class Placer:
         counting = profile.device_claims and profile.asks(NoFit.DEVICES)
         self._extended = extended_resources(trial.view.related.device_classes) if counting else {}
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
+
+    @cached_property
+    def preferences(self) -> NodePreferences:
+        """What tells nodes apart that pass every filter."""
+        return NodePreferences(self._others.tallies)
 
     @property
     def profile(self) -> Profile:

@@ -90,7 +90,7 @@ class SpreadGuard:
         )
 
 
-class _Nodes:
+class SpreadNodes:
     """The nodes that make up domains for a class, by inclusion policies."""
 
     def __init__(self, cls: PodClass, keys: Iterable[str], trial: Trial) -> None:
@@ -100,6 +100,7 @@ class _Nodes:
         self._known: dict[tuple[bool, bool], Eligibility] = {}
 
     def of(self, constraint: SpreadConstraint) -> Eligibility:
+        """Return the nodes that a constraint of the class counts."""
         by_affinity = constraint.node_affinity_policy != "Ignore"
         by_taints = constraint.node_taints_policy == "Honor"
         known = self._known.get((by_affinity, by_taints))
@@ -131,7 +132,7 @@ def spread_guards(
     cls: PodClass, tallies: DomainTallies, defaults: Sequence[SpreadConstraint] = ()
 ) -> Iterator[SpreadGuard]:
     """Yield a guard per constraint of the class, or per default one; those count pods of the same controller."""
-    nodes = _Nodes(cls, [constraint.topology_key for constraint in (*cls.spread, *defaults)], tallies.trial)
+    nodes = SpreadNodes(cls, [constraint.topology_key for constraint in (*cls.spread, *defaults)], tallies.trial)
     for constraint in cls.spread:
         about = selection_for(constraint, cls)
         yield SpreadGuard(constraint, tallies.counted((about,)), nodes.of(constraint), itself=about.covers(cls))

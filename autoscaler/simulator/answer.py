@@ -162,6 +162,13 @@ class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=Tru
     price_after: float | None = None
 
 
+class PreferredGroup(AnswerPart, frozen=True, kw_only=True):
+    """A group that was chosen because pods prefer it to others that the expanders rated equally."""
+
+    group: str
+    why: str
+
+
 class Reasons(AnswerPart, frozen=True, kw_only=True):
     """Typed reasons. Each pending pod is in exactly one of the first four lists."""
 
@@ -170,6 +177,7 @@ class Reasons(AnswerPart, frozen=True, kw_only=True):
     unschedulable: list[StuckPods] = []
     held: list[HeldPods] = []
     skipped_groups: list[Skipped] = []
+    preferred: list[PreferredGroup] = []
     unneeded: list[UnneededNode] = []
     other_deletes: list[CloudDelete] = []
     """Machines whose deletion reached the cloud, except those of nodes that the run removes."""

@@ -28,6 +28,7 @@ from autoscaler.simulator.answer import (
     LeavingNode,
     NotHelped,
     OptionForm,
+    PreferredGroup,
     Reasons,
     ReplacementAnswer,
     RunAnswer,
@@ -204,8 +205,21 @@ def _reasons(ended: EndedPass) -> Reasons:
             for (why, detail), keys in sorted(held.items())
         ],
         skipped_groups=[] if plan is None else list(plan.skipped),
+        preferred=[] if plan is None else _preferred(plan),
         unneeded=[_unneeded(removal, ended) for removal in _by_node(report.scale_down.unneeded)],
     )
+
+
+def _preferred(plan: ScaleUpPlan) -> list[PreferredGroup]:
+    """Return the groups that grow because pods prefer them, each once for every reason."""
+    whys = {
+        (step.preference.group, step.preference.text): None
+        for round_ in plan.rounds
+        for step in round_.steps
+        if step.preference is not None and round_.chosen is not None
+        if step.preference.group == round_.chosen.group.id
+    }
+    return [PreferredGroup(group=group, why=why) for group, why in whys]
 
 
 def _unneeded(removal: Removal, ended: EndedPass) -> UnneededNode:

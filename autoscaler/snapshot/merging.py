@@ -103,6 +103,9 @@ def _labels_read(classes: Iterable[PodClass], related: Related) -> frozenset[str
     read: set[str] = set()
     for cls in classes:
         read.update(_read_by(cls.pod_affinity, cls.pod_anti_affinity, cls.spread))
+        if cls.soft is not None:
+            terms = [weighted.pod_affinity_term for weighted in (*cls.soft.near, *cls.soft.away)]
+            read.update(_read_by(terms, cls.soft.spread))
     for stored in related.pod_templates.values():
         spec = stored.template.spec
         if spec.affinity is not None:

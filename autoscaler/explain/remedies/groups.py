@@ -1,7 +1,8 @@
 """Finds what would let a node group grow: its bounds, limits of the cluster, its state, and the expander's choice."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
+from autoscaler.config.expanders import PREFERRED
 from autoscaler.config.scaleup import ResourceLimits, TieBreak
 from autoscaler.config.tree import Config
 from autoscaler.explain.explained_pass import ExplainedPass
@@ -24,7 +25,7 @@ from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.capacity_quotas import quota_id
 from autoscaler.scaleup.expander import ExpanderInputs, build_chain
 from autoscaler.scaleup.limits import Uncountable, maxima, need_of, usage
-from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.plan import Round
 from autoscaler.snapshot.contribution import CLUSTER_WIDE, CORES, MEMORY, Limit
 from autoscaler.snapshot.groups import Group
 from autoscaler.tie_break import dice
@@ -164,8 +165,33 @@ def _unhealthy(group: Group, ended: ExplainedPass) -> Remedy:
     return remedy(Skip.NOT_READY, _of(group.id), text, [flag], cause)
 
 
-def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> Remedy:
-    """Return which expander would have chosen the group: by a figure if possible, else by rank."""
+def _pods_preferred_others(group_id: str, played: Round) -> Remedy | None:
+    """Return what would keep preferences from dropping the group; None if others than they dropped it."""
+    left = [option.group.id for option in played.options]
+    for step in played.steps:
+        if group_id not in step.kept:
+            if step.expander != PREFERRED or step.preference is None:
+                return None
+            cause = f"fits group {group_id}, but {step.preference.text}"
+            flag = SetFlag(flag="weigh-soft-constraints", value="false")
+            changes = [flag] if left[0] == group_id else []
+            text = (
+                sentence(told(changes)) if changes else "Nothing to do: the nodes of other groups suit the pods more."
+            )
+            return remedy(PodVerdict.NOT_CHOSEN, (CulpritKind.FLAG, "weigh-soft-constraints"), text, changes, cause)
+        left = list(step.kept)
+    return None
+
+
+def chosen_instead(group_id: str, played: Round, config: Config) -> Remedy:
+    """Return what would have made the expanders choose the group in a round.
+
+    That is the flag that weighs preferences, an expander that goes by a figure, or a rank.
+    """
+    options = played.options
+    preferred = _pods_preferred_others(group_id, played)
+    if preferred is not None:
+        return preferred
     names = list(config.scale_up.expander)
     inputs = ExpanderInputs(dice=dice(0), tie_break=TieBreak.STABLE, rules=config.rules)
     changes: list[AnyChange] = []

@@ -89,7 +89,7 @@ def _not_chosen(pod: Pod, ended: ExplainedPass) -> Remedy:
     for round_ in rounds:
         for option in round_.options:
             if any(other.key == pod.key for other in option.pods):
-                return chosen_instead(option.group.id, round_.options, ended.config)
+                return chosen_instead(option.group.id, round_, ended.config)
     return next_pass(PodVerdict.NOT_CHOSEN, "fits some group, and the expander chose none", ended)
 
 

@@ -1,23 +1,18 @@
 """One scheduling round on an immutable view: where each pod in turn would go."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.node import Node, Taint, TaintEffect
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.sandbox.actors import preemption
 from autoscaler.sandbox.actors.preemption import Preemption
 from autoscaler.sandbox.actors.scheduling_queue import priority_of
 from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.preferences import MOST_POINTS, weighted
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.columns import Amounts
 from autoscaler.snapshot.overlay import Positions, Trial
-
-_MAX_SCORE = 100
-"""Best score of a resource, as in the scheduler's plug-ins: scores are whole numbers."""
 
 
 class SchedulingCycle:
@@ -33,9 +28,6 @@ class SchedulingCycle:
         self._reserved: dict[str, tuple[PodClass, int]] = {}
         self._lowest = min((cls.priority or 0 for cls in view.classes), default=0)
         self._no_victims: set[PodClass] = set()
-        soft_taints = ((position, tuple(_soft_taints(node))) for position, node in enumerate(view.nodes))
-        self._soft_taints = [(position, taints) for position, taints in soft_taints if taints]
-        self._taint_penalties: dict[PodClass, Amounts] = {}
 
     def find(self, pod: Pod) -> str | None:
         """Return the node on which it placed a pod; None if there is none. Call it in order of descending priority."""
@@ -99,22 +91,10 @@ class SchedulingCycle:
         return self._view.nodes[position].name
 
     def _best_node(self, cls: PodClass, positions: Positions) -> int:
-        """The node with the fewest taints that ask pods to stay away, then the least allocated, then by name."""
-        scores = (self._least_allocated(cls) - self._taint_penalty(cls))[positions]
+        """The node that most suits what pods and nodes prefer and that is the least allocated, then by name."""
+        scores = self._least_allocated(cls)[positions] + weighted(self.placer.preferences.points(cls, positions))
         best: list[int] = positions[scores == scores.max()].tolist()
         return min(best, key=lambda position: self._view.nodes[position].name)
-
-    def _taint_penalty(self, cls: PodClass) -> Amounts:
-        """A malus for each such taint that outweighs every other score."""
-        penalty = self._taint_penalties.get(cls)
-        if penalty is None:
-            penalty = self._taint_penalties[cls] = np.zeros(len(self._view.nodes), dtype=np.int64)
-            for position, taints in self._soft_taints:
-                untolerated = sum(
-                    not any(toleration.tolerates(taint) for toleration in cls.tolerations) for taint in taints
-                )
-                penalty[position] = 2 * _MAX_SCORE * untolerated
-        return penalty
 
     def _least_allocated(self, cls: PodClass) -> Amounts:
         trial = self.placer.trial
@@ -124,11 +104,6 @@ class SchedulingCycle:
             row = trial.vocabulary.rows[resource]
             capacity = self._view.columns.allocatable[row]
             left = np.maximum(trial.free[row, self._all] - vector[row], 0)
-            total += left * _MAX_SCORE // np.maximum(capacity, 1)
+            total += left * MOST_POINTS // np.maximum(capacity, 1)
         total //= 2
         return total
-
-
-def _soft_taints(node: Node) -> Iterator[Taint]:
-    """Taints that do not forbid."""
-    return (taint for taint in node.taints if taint.effect == TaintEffect.PREFER_NO_SCHEDULE)

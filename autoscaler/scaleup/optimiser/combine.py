@@ -26,9 +26,11 @@ from autoscaler.scaleup.optimiser.dual_prices import DualPrices, solve_dual
 from autoscaler.scaleup.optimiser.greedy import GreedyPacker
 from autoscaler.scaleup.optimiser.model import NodeOffer, PackingModel, measure, purchase_limits
 from autoscaler.scaleup.optimiser.packing import Packing
-from autoscaler.scaleup.optimiser.rounds import OptimiserInput, Rounds
+from autoscaler.scaleup.optimiser.rounds import OptimiserInput, Rounds, Score
 from autoscaler.scaleup.optimiser.verify import verified_options
+from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.options import ExpansionOptions, PackedOption
+from autoscaler.scaleup.preferred import lost_by
 
 _FEW_PODS = 500
 """Backlogs up to this size get rounds by every rule."""
@@ -43,6 +45,8 @@ class Combination(msgspec.Struct, frozen=True):
 
     offers: tuple[PackedOption, ...]
     price: float
+    lost: int = 0
+    """Points that its pods lose by their preferences; see `preferred.lost_by`."""
 
     @property
     def helped(self) -> int:
@@ -74,14 +78,20 @@ def combine(
 
 
 def simplest(candidates: Iterable[Combination], margin: float) -> Combination:
-    """Return the candidate that helps most and, within the margin of the cheapest of these, has the fewest groups."""
+    """Return the candidate that helps most and, within the margin of the cheapest of these, has the fewest groups.
+
+    Between equal ones it is the one that its pods prefer.
+    """
     combinations = list(candidates)
     helped = max(combination.helped for combination in combinations)
     best = [combination for combination in combinations if combination.helped == helped]
     cheapest = min(combination.price for combination in best)
     limit = cheapest * (1 + margin) + TINY * max(1.0, cheapest)
     affordable = [combination for combination in best if combination.price <= limit]
-    return min(affordable, key=lambda combination: (combination.groups, round(combination.price, 9), combination.nodes))
+    return min(
+        affordable,
+        key=lambda combination: (combination.groups, combination.lost, round(combination.price, 9), combination.nodes),
+    )
 
 
 class _Optimiser:
@@ -99,6 +109,9 @@ class _Optimiser:
         self._fitting = options.fitting(terms.situation, groups, pods)
         self._pods = [group for group in pods if self._fitting[group.cls]]
         self._offers = self._rounds.offers(terms.situation, groups, self._fitting, self._pods, offers)
+        preferred, options_made = terms.preferred, [offer.option for offer in self._offers]
+        losses = [] if preferred is None else preferred.losses(options_made)
+        self._losses = {option.group.id: lost for option, lost in zip(options_made, losses, strict=False) if lost}
         self._node_offers = [self._node_offer(offer) for offer in self._offers]
         self._limits = purchase_limits(self._node_offers, terms.situation, terms.needs)
 
@@ -119,12 +132,12 @@ class _Optimiser:
         candidates = [
             *(self._candidate((offer,)) for offer in self._offers),
             self._in_rounds(self._by_value(dual_prices)),
-            self._in_rounds(lambda offer: waste(offer.option)),
+            self._in_rounds(lambda offer: (waste(offer.option), self._lost(offer.option))),
         ]
         if sum(model.demand) <= _FEW_PODS or max(candidate.helped for candidate in candidates) < sum(model.demand):
             # Where limits leave some pods out, the order of the offers decides how many.
-            candidates.append(self._in_rounds(lambda offer: -len(offer.option.pods)))
-            candidates.append(self._in_rounds(lambda offer: offer.option.nodes))
+            candidates.append(self._in_rounds(lambda offer: (-len(offer.option.pods), self._lost(offer.option))))
+            candidates.append(self._in_rounds(lambda offer: (offer.option.nodes, self._lost(offer.option))))
         packed = self._packed_greedily(model, dual_prices)
         if packed is not None:
             candidates.append(packed)
@@ -134,19 +147,24 @@ class _Optimiser:
         candidates = [candidate for candidate in candidates if candidate.offers]
         return simplest(candidates, self._terms.margin).offers if candidates else ()
 
-    def _in_rounds(self, score: Callable[[PackedOption], float]) -> Combination:
+    def _in_rounds(self, score: Callable[[PackedOption], Score]) -> Combination:
         return self._candidate(self._rounds.run(self._pods, score, self._offers))
 
     def _candidate(self, offers: tuple[PackedOption, ...]) -> Combination:
-        return Combination(offers, sum((self._terms.cost.price(offer.option) or 0.0) for offer in offers))
+        price = sum((self._terms.cost.price(offer.option) or 0.0) for offer in offers)
+        return Combination(offers, price, sum(self._lost(offer.option) for offer in offers))
 
-    def _by_value(self, dual_prices: DualPrices) -> Callable[[PackedOption], float]:
+    def _lost(self, option: Option) -> int:
+        losses = self._losses.get(option.group.id)
+        return 0 if losses is None else lost_by(option.pods, losses)
+
+    def _by_value(self, dual_prices: DualPrices) -> Callable[[PackedOption], Score]:
         prices = {group.cls: price for group, price in zip(self._pods, dual_prices.by_class, strict=True)}
 
-        def score(offer: PackedOption) -> float:
+        def score(offer: PackedOption) -> Score:
             value = sum(prices.get(cls, 0.0) * count for cls, count in _classes(offer.option.pods).items())
             price = self._terms.cost.price(offer.option) or 0.0
-            return price / value if value > 0 else float(price > 0)
+            return price / value if value > 0 else float(price > 0), self._lost(offer.option)
 
         return score
 

@@ -11,8 +11,12 @@ from autoscaler.scaleup.estimator import PodGroup, without
 from autoscaler.scaleup.limits import Allowance
 from autoscaler.scaleup.options import ExpansionOptions, Fitting, PackedOption, place
 from autoscaler.scaleup.plan import Increase
+from autoscaler.scaleup.preferred import PreferredExpander
 from autoscaler.snapshot.contribution import Contribution
 from autoscaler.snapshot.groups import Group
+
+Score = tuple[float, int]
+"""How well an offer is liked, the least best; and what tells between equal ones."""
 
 _MAX_ROUNDS = 100
 """Most offers that one run takes."""
@@ -27,6 +31,8 @@ class OptimiserInput(msgspec.Struct, frozen=True):
     margin: float = 0.0
     """Share of its price that a combination must save over one with fewer groups."""
     rules: Rules = Rules()
+    preferred: PreferredExpander | None = None
+    """Tells between combinations that cost much the same."""
 
 
 class Rounds:
@@ -73,7 +79,7 @@ class Rounds:
         return PackedOption(msgspec.structs.replace(option, similar=similar), offer.packed)
 
     def run(
-        self, pods: Sequence[PodGroup], score: Callable[[PackedOption], float], known: Sequence[PackedOption] = ()
+        self, pods: Sequence[PodGroup], score: Callable[[PackedOption], Score], known: Sequence[PackedOption] = ()
     ) -> tuple[PackedOption, ...]:
         """Take the offer with the lowest score, again and again until no group has anything to offer.
 

@@ -127,7 +127,7 @@ def test_a_flag_lands_in_its_section() -> None:
             ["--expander=least-wast"],
             [
                 '--expander: "least-wast" is not an expander; known are random, most-pods, least-nodes, least-waste, '
-                "price, cost, priority, grpc; did you mean least-waste?"
+                "price, cost, priority, preferred, grpc; did you mean least-waste?"
             ],
             id="unknown expander",
         ),
@@ -143,7 +143,7 @@ def test_a_flag_lands_in_its_section() -> None:
             ["--expander="],
             [
                 "--expander: names no expander; write one or more of random, most-pods, least-nodes, least-waste, "
-                "price, cost, priority, grpc"
+                "price, cost, priority, preferred, grpc"
             ],
             id="no expander",
         ),

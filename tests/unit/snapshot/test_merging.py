@@ -120,6 +120,7 @@ def test_a_pod_that_uses_one_claim_twice_is_by_itself() -> None:
         a_pod("x", near=[term(labels={"app": "db"}, mismatchLabelKeys=[INDEX])]),
         a_pod("x", spread=[over(labelSelector={"matchExpressions": [{"key": INDEX, "operator": "Exists"}]})]),
         a_pod("x", spread=[over(labels={"app": "db"}, matchLabelKeys=[INDEX])], node="n"),
+        a_pod("x", spread=[{**over(matchLabelKeys=[INDEX]), "whenUnsatisfiable": "ScheduleAnyway"}]),
     ],
 )
 def test_a_naming_label_that_a_pod_asks_for_tells_pods_apart(reader: Pod) -> None:

@@ -192,6 +192,15 @@ def test_a_node_that_asks_to_be_spared_is_taken_last() -> None:
     assert [node_of(cluster, f"p{i}") for i in range(5)] == ["general-01"] * 4 + ["general-00"]
 
 
+def test_a_pod_goes_to_the_node_that_it_prefers_while_there_is_room() -> None:
+    cluster = a_cluster(running=3)
+    wish = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["general-02"]}]}
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": wish}]}
+    cluster.apply([a_bare_pod(f"p{i}", cpu="2", affinity={"nodeAffinity": preferred}) for i in range(3)])
+    cluster.run_for(1)
+    assert [node_of(cluster, f"p{i}") for i in range(3)] == ["general-02", "general-02", "general-00"]
+
+
 def test_more_important_pods_go_first() -> None:
     cluster = a_cluster()
     cluster.apply([a_priority("high", 100, preemptionPolicy="Never")])
