@@ -225,6 +225,7 @@ class UnknownStart(StrEnum):
     RESOURCE_LIMIT = "resource_limit"
     BACKOFF = "backoff"
     MAX_NODES_TOTAL = "max_nodes_total"
+    GANG = "gang"
     NO_USABLE_CAPACITY = "no_usable_capacity"
     NOT_COMPUTED = "not_computed"
     NOT_CONSIDERED = "not_considered"

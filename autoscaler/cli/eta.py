@@ -19,6 +19,7 @@ from autoscaler.observe.http.routing import HttpProblem
 from autoscaler.simulator.estimates import estimates
 from cloudprovider.file import read_file
 
+_GANG_HEADS = ("GANG", "WANTED", "RUNNING", "EXPECTED", "WORST", "REASON")
 _HEADS = ("POD", "LEVEL", "EXPECTED", "WORST", "GROUP", "NODE OR REASON")
 
 
@@ -48,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     answer = estimates(scenario, boots, pods)
     if args.output is OutputFormat.TABLE:
         rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
-        output.show([Table(_HEADS, [_row(row) for row in rows])], args.color)
+        gangs = Table(_GANG_HEADS, [_gang_row(row) for row in answer["gangs"]], "Gangs that wait")
+        estimated = Table(_HEADS, [_row(row) for row in rows])
+        output.show([estimated, "", gangs] if gangs.rows else [estimated], args.color)
     else:
         output.write(output.to_text(answer, args.output))
     return 0
@@ -59,6 +62,13 @@ def _row(estimate: Mapping[str, Any]) -> tuple[object, ...]:
     expected, worst = ("" if second is None else duration(second) for second in seconds)
     pod, place = f"{estimate['namespace']}/{estimate['name']}", estimate["node"] or estimate["reason"] or ""
     return pod, estimate["level"], expected, worst, estimate["group"] or "", place
+
+
+def _gang_row(gang: Mapping[str, Any]) -> tuple[object, ...]:
+    expected, worst = (
+        "" if second is None else duration(second) for second in (gang["expectedSeconds"], gang["worstSeconds"])
+    )
+    return gang["gang"], gang["wanted"], gang["running"], expected, worst, gang["reason"] or ""
 
 
 def _boots(path: str | None) -> Mapping[str, Sequence[float]]:

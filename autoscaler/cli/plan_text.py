@@ -7,8 +7,9 @@ from datetime import datetime
 import msgspec
 
 from autoscaler.cli.table import Block, Style, Styled, Table
+from autoscaler.observe.cost import money
 from autoscaler.observe.figures import count, duration, first_names, with_detail
-from autoscaler.observe.status import Tone
+from autoscaler.observe.status import PodState, Tone
 from autoscaler.reasons import ReplacementStage
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
@@ -24,6 +25,7 @@ from autoscaler.simulator.answer import (
 )
 
 _TONES = {Tone.GOOD: Style.FINE, Tone.BUSY: Style.BOLD, Tone.BAD: Style.BAD}
+_GANG_STYLES = {PodState.ON_ITS_WAY: Style.FINE, PodState.WAITING: Style.WARNING, PodState.STUCK: Style.BAD}
 _NODES_SHOWN = 20
 """If more nodes than this stay for one reason, only some are named."""
 
@@ -35,7 +37,8 @@ def plan_text(answer: PlanAnswer, *, wide: bool) -> Iterator[Block]:
         if run_.run:
             yield ""
         yield _headline(answer.name, run_)
-        for table in (*_without(run_, wide=wide), *_purchases(run_), *_waiting(run_), *_nodes(run_, wide=wide)):
+        parts = (_without(run_, wide=wide), [_gangs(run_)], _purchases(run_), _waiting(run_), _nodes(run_, wide=wide))
+        for table in (table for part in parts for table in part):
             if not table.rows:
                 continue
             yield ""
@@ -136,6 +139,23 @@ def _held(workload: str, pods: int, held: HeldPods) -> _Without:
     if advice is None:
         return _Without(workload, pods, held.reason, held.detail, "", waits=True)
     return _Without(workload, pods, advice.code, advice.cause, advice.fix, advice.waits)
+
+
+def _gangs(run_: RunAnswer) -> Table:
+    return Table(
+        ("GANG", "STATE", "FIGURES", "NEW NODES", "PER HOUR"),
+        [
+            (
+                gang.gang,
+                Styled(gang.state, _GANG_STYLES[gang.state]),
+                gang.detail,
+                ", ".join(f"{number} of {group}" for group, number in gang.nodes.items()),
+                "" if gang.node_price is None else money(gang.node_price),
+            )
+            for gang in run_.gangs
+        ],
+        "Gangs that wait",
+    )
 
 
 def _purchases(run_: RunAnswer) -> Iterator[Table]:

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.eta import capacity as accounting
 from autoscaler.eta.estimate import StartEstimate, WaitLevel, estimate, unknown
+from autoscaler.eta.gangs import GangStart
 from autoscaler.eta.history import PodRecord
 from autoscaler.eta.placements import PassOutcome, PlacementFinder, by_ratio, workload
 from autoscaler.eta.status import EtaStatus
@@ -104,6 +105,8 @@ class EtaSummary(msgspec.Struct, frozen=True, kw_only=True):
     boots: Mapping[str, Boots]
     """By node group."""
     accuracy: AccuracyAnswer
+    gangs: tuple[GangStart, ...]
+    """Gangs of pods that wait."""
 
 
 class EtaList(EtaSummary, frozen=True, kw_only=True):
@@ -132,6 +135,7 @@ def summary(status: EtaStatus, wall: float) -> EtaSummary:
             group: Boots(samples=len(status.knowledge.boots.get(group, ())), p50_s=boot.expected, p90_s=boot.worst)
             for group, boot in status.boots.items()
         },
+        gangs=status.gangs,
         accuracy=AccuracyAnswer(
             pods=accuracy.pods,
             within_worst=accuracy.within_worst,

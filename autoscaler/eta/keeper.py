@@ -12,6 +12,7 @@ from autoscaler.eta.boot_times import BootTimes, Samples
 from autoscaler.eta.boots import BootTracker
 from autoscaler.eta.capacity import ClusterCapacity, capacity
 from autoscaler.eta.estimate import LoopIntervals, PodPlacement, StartEstimate, estimate, start_deadline, unknown
+from autoscaler.eta.gangs import with_gangs
 from autoscaler.eta.history import HistoryChanges, PodHistory
 from autoscaler.eta.learning import StartLearning
 from autoscaler.eta.metrics import EtaMetrics
@@ -187,7 +188,10 @@ class EtaKeeper(Companion):
                 known[known_as] = shared
                 start = replace(shared, node=place.node)
             estimates[pod.key] = start
-            self._noted(pod, start, now.wall)
+        shown, gangs = with_gangs(estimates, view.pending, report.gangs)
+        for pod in view.pending:
+            if pod.key in shown:
+                self._noted(pod, shown[pod.key], now.wall)
         for pod in view.pending:
             if (group := grown.get(pod.key)) is not None:
                 self.history.node_requested(pod.uid, group, now.wall)
@@ -199,7 +203,8 @@ class EtaKeeper(Companion):
             self.status,
             computed_at=now.wall,
             capacity=self._capacity,
-            estimates=estimates,
+            estimates=shown,
+            gangs=gangs,
             outcome=outcome,
             knowledge=knowledge,
             times=self._times,

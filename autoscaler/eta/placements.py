@@ -16,7 +16,7 @@ from autoscaler.eta.ratio import CpuTotals, RatioConstants, ratio_start
 from autoscaler.eta.samples import WORST, quantile
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import ScaleUpResult, Skip, UnknownStart, Waiting
+from autoscaler.reasons import PodVerdict, ScaleUpResult, Skip, UnknownStart, Waiting
 from autoscaler.registry.state import Registry
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer, accepts
@@ -32,6 +32,7 @@ _SKIPPED = {
     Skip.NOT_READY: UnknownStart.BACKOFF,
 }
 _WORST_FIRST = (UnknownStart.MAX_SIZE, UnknownStart.RESOURCE_LIMIT, UnknownStart.BACKOFF)
+_OF_GANGS = (PodVerdict.GANG_TOO_LARGE, PodVerdict.GANG_INCOMPLETE)
 _TRIED = (Waiting.TOO_YOUNG, Waiting.NOT_JUDGED)
 """Pods that the pass leaves alone for now, and that the scheduler places like any other pod."""
 
@@ -93,6 +94,8 @@ class PlacementFinder:
             return PodPlacement(level=WaitLevel.PLANNED, group=grown)
         if outcome.plan is None and outcome.result is ScaleUpResult.IN_COOLDOWN:
             return self.new(pod)
+        if outcome.plan is not None and outcome.plan.held.get(pod.key) in _OF_GANGS:
+            return PodPlacement(level=WaitLevel.UNKNOWN, reason=UnknownStart.GANG)
         return self._without_help(pod.cls)
 
     def new(self, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodPlacement:

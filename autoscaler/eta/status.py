@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.eta.capacity import ClusterCapacity
 from autoscaler.eta.estimate import LoopIntervals, StartEstimate
+from autoscaler.eta.gangs import GangStart
 from autoscaler.eta.history import PodRecord
 from autoscaler.eta.placements import PassOutcome
 from autoscaler.eta.ratio import RatioConstants
@@ -45,6 +46,7 @@ class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
     capacity: ClusterCapacity | None = None
     estimates: Mapping[str, StartEstimate] = {}
     """By pod key."""
+    gangs: tuple[GangStart, ...] = ()
     outcome: PassOutcome | None = None
     knowledge: Knowledge = Knowledge()
     times: LoopIntervals = LoopIntervals()

@@ -28,6 +28,7 @@ from autoscaler.observe.report import (
 )
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry.state import Registry
+from autoscaler.scaleup.gangs import waiting_gangs
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -84,7 +85,8 @@ def report_of(ended: Ended, timings: Mapping[str, float]) -> PassReport:
         case EmptyCluster():
             return msgspec.structs.replace(report, view=stage.view, silent_s=stage.silent_s)
         case Observed():
-            return _filled(report, stage)
+            gangs = waiting_gangs(stage.view) if stage.config.gangs_count else ()
+            return msgspec.structs.replace(_filled(report, stage), gangs=gangs)
         case _:
             return report
 

@@ -517,6 +517,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         UnknownStart.BACKOFF: Meaning("The groups that suit the pod failed recently and are in backoff."),
         UnknownStart.MAX_NODES_TOTAL: Meaning("The cluster has reached `--max-nodes-total`.", "Raise it."),
+        UnknownStart.GANG: Meaning(
+            "The pod belongs to a gang that cannot start with all that may be bought, or that lacks pods.",
+            "The gang's pods say why; see `GangDoesNotFit` and `GangAwaitsPods`.",
+        ),
         UnknownStart.NO_USABLE_CAPACITY: Meaning(
             "The ratio cannot be computed: the nodes have no CPU beyond their own overhead.",
             "Use the placement estimator.",

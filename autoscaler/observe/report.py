@@ -15,6 +15,7 @@ from autoscaler.registry.state import Registry
 from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
+from autoscaler.scaleup.gangs import WaitingGang
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
@@ -128,6 +129,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Groups whose nodes offer less than the template by which they were bought."""
     repairs: Repairs = Repairs()
     pods: PendingPods = PendingPods()
+    gangs: tuple[WaitingGang, ...] = ()
     scale_up: ScaleUpReport = ScaleUpReport()
     increases: tuple[Resized, ...] = ()
     """The result of each attempt to grow a group, in order: for pods, replacements and minimum sizes."""

@@ -226,6 +226,28 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Expected seconds until the pod is ready."""
 
 
+class GangStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A gang of pods that waits: too few of them have a node for it to start."""
+
+    gang: str
+    """`namespace/name`."""
+    wanted: int
+    """Pods that have to start together."""
+    possible: int
+    """Pods that have a node, or can have one within all limits."""
+    pending: int
+    """Pods without a node."""
+    state: PodState
+    detail: str
+    """The figures in words: `8 wanted, 5 possible`."""
+    nodes: Mapping[str, int] = {}
+    """Nodes that the last pass asked for, for this gang alone, by node group."""
+    node_price: float | None = None
+    """Price of these nodes per hour."""
+    eta_s: float | None = None
+    """Expected seconds until the gang can start."""
+
+
 class DecisionKind(StrEnum):
     """The kind of a decision."""
 
@@ -338,6 +360,7 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[GroupStatus, ...] = ()
     nodes: tuple[NodeStatus, ...] = ()
     pods: tuple[PodStatus, ...] = ()
+    gangs: tuple[GangStatus, ...] = ()
     decisions: tuple[Decision, ...] = ()
     """Decisions of this pass only; the board keeps the history."""
     disruption_budgets: tuple[DisruptionUse, ...] = ()

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.observe import event_texts
+from autoscaler.observe.gang_summary import gang_statuses
 from autoscaler.observe.headline import headline
 from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses, verdicts_of
 from autoscaler.observe.pod_summary import pod_statuses
@@ -93,6 +94,7 @@ def _summarised(
             groups=(),
             nodes=unjudged_node_statuses(view),
             pods=pods,
+            gangs=gang_statuses(report, pods),
         )
     candidates_checked_at = _candidates_at(report, before)
     return replace(
@@ -103,6 +105,7 @@ def _summarised(
         groups=tuple(_groups(report, view, registry, rules, candidates_checked_at)),
         nodes=node_statuses(view, registry, verdicts_of(report, before.nodes)),
         pods=pods,
+        gangs=gang_statuses(report, pods),
         decisions=tuple(_decisions(report, pods)),
     )
 

@@ -6,7 +6,7 @@ price only if they complete the minimum. Beyond it, pods of a gang are pods like
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -89,51 +89,80 @@ def priority_of(pods: Iterable[Pod]) -> int:
     return max((pod.cls.priority or 0 for pod in pods), default=0)
 
 
-class GangCensus:
-    """Where the pods of the gangs among pending pods are, on a trial that holds all pods that fit somewhere."""
+class WaitingGang(msgspec.Struct, frozen=True):
+    """A gang that does not run yet: fewer than `wanted` of its pods have a node."""
 
-    def __init__(self, pods: Iterable[Pod], view: ClusterView, trial: Trial) -> None:
-        """`pods`: all that may belong to the gangs, apart from those that run."""
+    name: str
+    """`namespace/name`."""
+    wanted: int
+    running: int
+    pending: int
+
+
+class _Sizes:
+    """How many pods gangs want and have."""
+
+    def __init__(self, pods: Iterable[Pod], view: ClusterView) -> None:
         self._view = view
-        self._trial = trial
-        self._refs: dict[str, GangRef] = {}
-        self._classes: dict[str, set[PodClass]] = {}
+        self.refs: dict[str, GangRef] = {}
         for pod in pods:
-            ref = pod.cls.gang
-            if ref is not None:
-                self._refs.setdefault(ref.key, ref)
-                self._classes.setdefault(ref.key, set()).add(pod.cls)
-        self._running = _running(self._refs, view)
-        self._pending = Counter(
+            if pod.cls.gang is not None:
+                self.refs.setdefault(pod.cls.gang.key, pod.cls.gang)
+        self.running = _running(self.refs, view)
+        self.pending = Counter(
             pod.cls.gang.key for pod in view.pending if pod.cls.gang is not None and pod.deleted is None
         )
 
+    def wanted(self, name: str) -> int:
+        """Return the minimum of a gang: all its pods if nothing states one."""
+        related = self._view.related
+        stated = stated_minimum(self.refs[name], related.pod_groups, related.workloads)
+        return self.running[name] + self.pending[name] if stated is None else stated
+
+
+def waiting_gangs(view: ClusterView) -> tuple[WaitingGang, ...]:
+    """Return the gangs that wait for nodes or pods, by name."""
+    sizes = _Sizes(view.pending, view)
+    gangs = (
+        WaitingGang(name, sizes.wanted(name), sizes.running[name], sizes.pending[name]) for name in sorted(sizes.refs)
+    )
+    return tuple(gang for gang in gangs if gang.running < gang.wanted > 1)
+
+
+class GangCensus:
+    """Where the pods of the gangs among pending pods are, on a trial that holds all pods that fit somewhere."""
+
+    def __init__(self, pods: Sequence[Pod], view: ClusterView, trial: Trial) -> None:
+        """`pods`: all that may belong to the gangs, apart from those that run."""
+        self._view = view
+        self._trial = trial
+        self._sizes = _Sizes(pods, view)
+        self._classes: dict[str, set[PodClass]] = {}
+        for pod in pods:
+            if pod.cls.gang is not None:
+                self._classes.setdefault(pod.cls.gang.key, set()).add(pod.cls)
+
     def stranded(self) -> frozenset[str]:
         """Return the gangs that cannot start and have room for a part of their pods, which is of no use to them."""
-        return frozenset(name for name in self._refs if self._is_stranded(name, self._pending_places(name)))
+        return frozenset(name for name in self._sizes.refs if self._is_stranded(name, self._pending_places(name)))
 
     def _is_stranded(self, name: str, places: Mapping[int, int]) -> bool:
         home, placed = self._placed(name)
-        return any(places.values()) and (self._wanted(name) > placed or any(code != home for code in places))
+        return any(places.values()) and (self._sizes.wanted(name) > placed or any(code != home for code in places))
 
     def gangs(self, pods: Iterable[Pod]) -> tuple[Gang, ...]:
         """Return the gangs for which these pods, which fit nowhere, get nodes together; the first is helped first."""
         members: dict[str, list[Pod]] = {}
         for pod in pods:
-            if pod.cls.gang is not None and pod.cls.gang.key in self._refs:
+            if pod.cls.gang is not None and pod.cls.gang.key in self._sizes.refs:
                 members.setdefault(pod.cls.gang.key, []).append(pod)
         gangs = []
         for name, needing in members.items():
-            wanted, (home, placed), key = self._wanted(name), self._placed(name), self._key(name)
+            wanted, (home, placed), key = self._sizes.wanted(name), self._placed(name), self._key(name)
             if placed < wanted > 1 or key:
                 needs = tuple(needing)
                 gangs.append(Gang(name=name, wanted=wanted, placed=placed, pods=needs, topology_key=key, home=home))
         return tuple(sorted(gangs, key=lambda gang: gang.rank))
-
-    def _wanted(self, name: str) -> int:
-        related = self._view.related
-        stated = stated_minimum(self._refs[name], related.pod_groups, related.workloads)
-        return self._running[name] + self._pending[name] if stated is None else stated
 
     def _key(self, name: str) -> str:
         pod_group = self._view.related.pod_groups.get(name)
@@ -143,7 +172,7 @@ class GangCensus:
         """Return where most pods of a gang are that have a node or room, and how many."""
         places = self._pending_places(name)
         if not self._key(name):
-            return ANYWHERE, self._running[name] + sum(places.values())
+            return ANYWHERE, self._sizes.running[name] + sum(places.values())
         running = self._running_places(name)
         if running:  # the scheduler sends the others there, whatever room there is elsewhere
             home = max(running, key=lambda code: (running[code], -code))

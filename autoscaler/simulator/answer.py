@@ -7,7 +7,7 @@ together.
 
 import msgspec
 
-from autoscaler.observe.status import Advice, Headline
+from autoscaler.observe.status import Advice, Headline, PodState
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import (
     BlockingReason,
@@ -169,6 +169,20 @@ class PreferredGroup(AnswerPart, frozen=True, kw_only=True):
     why: str
 
 
+class GangAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
+    """A gang of pods that waits. Prices are per hour; unknown ones are absent."""
+
+    gang: str
+    wanted: int
+    possible: int
+    pending: int
+    state: PodState
+    detail: str
+    nodes: dict[str, int] = {}
+    """Nodes that are bought for it alone, by group."""
+    node_price: float | None = None
+
+
 class Reasons(AnswerPart, frozen=True, kw_only=True):
     """Typed reasons. Each pending pod is in exactly one of the first four lists."""
 
@@ -217,6 +231,8 @@ class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     """Answers of the gRPC expander, in the form of the scenario file."""
     conditions_set: list[StatusForm] = []
     """Conditions of ProvisioningRequests and CapacityBuffers, in the order of the pass."""
+    gangs: list[GangAnswer] = []
+    """Gangs of pods too few of which have a node."""
     reasons: Reasons = Reasons()
     cost: Cost | None = None
     """None if no group has a price."""

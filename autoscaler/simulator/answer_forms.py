@@ -11,6 +11,7 @@ from autoscaler.explain.time_left import time_left_s, unneeded_since
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.gang_summary import gang_statuses
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import Advice
@@ -23,6 +24,7 @@ from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.simulator.answer import (
     CloudDelete,
     Cost,
+    GangAnswer,
     HeldPods,
     HelpedPods,
     LeavingNode,
@@ -85,6 +87,10 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
             )
             for change in report.status_changes
             for condition in change.conditions
+        ],
+        gangs=[
+            msgspec.convert(gang, GangAnswer, from_attributes=True)
+            for gang in (gang_statuses(report, pod_statuses(report)) if report.gangs else ())
         ],
         reasons=_reasons(ended),
         cost=_cost(report, targets),

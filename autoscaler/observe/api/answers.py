@@ -10,6 +10,7 @@ from autoscaler.observe.status import (
     AutoscalerState,
     ClusterStatus,
     Decision,
+    GangStatus,
     GroupStatus,
     Headline,
     NodeState,
@@ -97,6 +98,8 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     cost: ClusterCost
     """Cost of the target sizes of all groups."""
+    gangs: tuple[GangStatus, ...]
+    """Gangs of pods that wait."""
     events: tuple[RecentEvent, ...]
     """The newest events, oldest first."""
     api_server: ApiServerStatus

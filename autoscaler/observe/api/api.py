@@ -166,6 +166,7 @@ def _status(view: StatusView, health: HealthCheck, now: Instant) -> StatusAnswer
             unneeded_nodes=sum(node.unneeded_since_at is not None for node in status.nodes),
         ),
         cost=cost_of(status.groups, status.process.currency),
+        gangs=status.gangs,
         events=status.events,
         api_server=ApiServerStatus(
             problems=health.complaints(now),

@@ -8,6 +8,7 @@ from autoscaler.observe.page.capacity import capacity_bars
 from autoscaler.observe.page.disruption_budgets import disruption_budgets_table
 from autoscaler.observe.page.document import PageOptions, document, refresh_text
 from autoscaler.observe.page.format import lasting, moment
+from autoscaler.observe.page.gangs import gangs_table
 from autoscaler.observe.page.groups import groups_table
 from autoscaler.observe.page.history import decisions_table, events_table, other_events
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
@@ -168,6 +169,7 @@ def _sections(
     return [
         (_FIRST, attention(status, now_wall, all_link)),
         ("On its way", coming(status, now_wall, all_link)),
+        ("Gangs that wait", gangs_table(status.gangs, status.process.currency, all_link)),
         ("Decisions", _decisions(view, now_wall)),
         ("Capacity", capacity_bars(status.cluster, status.groups)),
         ("Node groups", groups if status.groups else _empty("The provider has no node groups.")),

@@ -22,6 +22,7 @@ from autoscaler.observe.status import (
     BackoffStatus,
     Decision,
     DecisionKind,
+    GangStatus,
     GroupReason,
     NodeStatus,
     PodState,
@@ -266,6 +267,29 @@ def test_estimates_have_a_column_where_one_is_known(status_of: StatusOf, now_wal
     assert "Ready in about" not in text(one("p", None))
     assert "Ready in about" in text(one("p", None), one("q", 40))
     assert "40 s to 3 min" in text(one("p", 40), one("q", 180)), "pods of one row need not be alike in this"
+
+
+def test_gangs_that_wait_have_a_section_the_stuck_ones_first(status_of: StatusOf, now_wall: float) -> None:
+    coming = GangStatus(
+        gang="ns/b",
+        wanted=8,
+        possible=8,
+        pending=8,
+        state=PodState.ON_ITS_WAY,
+        detail="8 wanted, 8 possible",
+        nodes={"gpu": 8},
+        node_price=256.0,
+        eta_s=180.0,
+    )
+    stuck = GangStatus(
+        gang=f"ns/{EVIL}", wanted=8, possible=5, pending=8, state=PodState.STUCK, detail="8 wanted, 5 possible"
+    )
+    status = msgspec.structs.replace(status_of(nodes=1), gangs=(coming, stuck))
+    texts = page_of(status, now_wall).texts
+    assert "Gangs that wait" in texts
+    assert texts.index(f"ns/{EVIL}") < texts.index("ns/b")
+    assert {"8 wanted, 5 possible", "8 of gpu", "3 min"} <= set(texts)
+    assert "Gangs that wait" not in page_of(status_of(nodes=1), now_wall).texts
 
 
 def test_events_that_say_the_same_share_a_row(status_of: StatusOf, now_wall: float) -> None:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.observe.status import PodState
 from autoscaler.reasons import BlockingReason
 from autoscaler.simulator.answer import RunAnswer
 from tests.gangs import (
@@ -373,3 +374,39 @@ class TestMachinesThatFailLater:
         groups = [{**self.SMALL, "targetSize": 4}, a_small_group("h", 3, stockOutAfter=0)]
         _, second = runs(groups, members("a", 8), 2)
         assert second.target_sizes == {"g": 4, "h": 0}
+
+
+class TestGangsThatWait:
+    """What a person reads of a gang before it runs."""
+
+    def test_one_that_does_not_fit(self) -> None:
+        (gang,) = a_pass([{**a_small_group("g", 5), "pricePerHour": 3}], members("a", 8)).gangs
+        assert (gang.gang, gang.wanted, gang.possible, gang.pending) == ("default/a", 8, 5, 8)
+        assert (gang.state, gang.detail) == (PodState.STUCK, "8 wanted, 5 possible")
+        assert (gang.nodes, gang.node_price) == ({}, None)
+
+    def test_one_that_is_bought_for(self) -> None:
+        groups = [{**a_small_group("g", 5), "pricePerHour": 3}, {**a_small_group("h", 3), "pricePerHour": 2}]
+        (gang,) = a_pass(groups, members("a", 8)).gangs
+        assert (gang.state, gang.detail) == (PodState.ON_ITS_WAY, "8 wanted, 8 possible")
+        assert (gang.nodes, gang.node_price) == ({"g": 5, "h": 3}, 21)
+
+    def test_one_that_lacks_pods(self) -> None:
+        (gang,) = a_pass([a_small_group("g", 9)], members("a", 5), podGroups=[minimum("a", 8)]).gangs
+        assert (gang.state, gang.detail) == (PodState.WAITING, "8 wanted, 5 exist and ask for a node")
+
+    def test_one_whose_nodes_are_on_their_way(self) -> None:
+        (gang,) = a_pass([a_small_group("g", 8)], members("a", 8), runs=2).gangs
+        assert (gang.state, gang.possible, gang.nodes) == (PodState.ON_ITS_WAY, 8, {})
+
+    @pytest.mark.parametrize(
+        ("pods", "options"),
+        [
+            pytest.param([*members("a", 2, "1", nodeName="n"), *members("a", 1, first=2)], {}, id="one that runs"),
+            pytest.param(members("", 3), {}, id="plain pods"),
+            pytest.param(members("a", 8), {"gang-scheduling-enabled": "false"}, id="gangs do not count"),
+        ],
+    )
+    def test_others_are_not_listed(self, pods: Sequence[Json], options: Json) -> None:
+        run = a_pass([a_small_group("g", 5)], pods, options=options, podGroups=[minimum("a", 2)], **ON_NODE)
+        assert run.gangs == []
