@@ -40,6 +40,7 @@ def read_cloud(shape: Shape, defaults: Defaults) -> CloudSpec:
         machines=read_instances(shape, "instances", file.instances, ids),
         missing=tuple(file.missing_instances),
         machine_versions=versions_of(file.machine_versions),
+        impaired_machines=file.impaired_machines,
         prices=prices,
         gpu_label=GPU_LABEL if file.gpu_label is None else file.gpu_label,
     )

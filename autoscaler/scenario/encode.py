@@ -52,6 +52,12 @@ def encode(
         "missingInstances": sorted(view.groups.gone),
         "instances": _instances(view.groups, view.nodes),
         "machineVersions": _machine_versions(view.groups),
+        "impairedMachines": {
+            instance.provider_id: instance.impaired
+            for group in view.groups.all
+            for instance in group.instances
+            if instance.impaired
+        },
         "nodes": [node_form(bare_node(node)) for node in view.nodes],
         "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),

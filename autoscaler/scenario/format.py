@@ -86,6 +86,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     missing_instances: list[str] = []
     machine_versions: dict[str, FileVersion] = {}
     """By node name or instance id."""
+    impaired_machines: dict[str, str] = {}
+    """By node name or instance id."""
     instances: list[InstanceEntry] = []
     pods: list[PodWire] = []
     pod_disruption_budgets: list[DisruptionBudget] = []

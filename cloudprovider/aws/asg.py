@@ -34,6 +34,8 @@ class Machine(msgspec.Struct, frozen=True):
     zone: str
     stage: Stage
     version: MachineVersion | None = None
+    impaired: str = ""
+    """Why AWS holds it for unhealthy; empty if it does not."""
 
     @property
     def provider_id(self) -> str:
@@ -87,7 +89,13 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
         there = (machine for machine in self.machines if machine.stage is not Stage.ASIDE)
         machines = (
-            Instance(machine.provider_id, State(machine.stage.value), version=machine.version) for machine in there
+            Instance(
+                machine.provider_id,
+                State(machine.stage.value),
+                version=machine.version,
+                impaired=machine.impaired if machine.stage is Stage.RUNNING else "",
+            )
+            for machine in there
         )
         return (*machines, *placeholders)
 
@@ -134,7 +142,8 @@ def placeholder_group(instance: str) -> str | None:
 
 def _machine(data: Mapping[str, Any]) -> Machine:
     zone, state = str(data.get("AvailabilityZone") or ""), str(data.get("LifecycleState") or "")
-    return Machine(str(data.get("InstanceId") or ""), zone, _stage(state), machine_version(data))
+    impaired = "HealthStatus Unhealthy" if data.get("HealthStatus") == "Unhealthy" else ""
+    return Machine(str(data.get("InstanceId") or ""), zone, _stage(state), machine_version(data), impaired)
 
 
 def _stage(lifecycle: str) -> Stage:

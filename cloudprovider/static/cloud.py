@@ -42,7 +42,7 @@ class StaticCloud:
         specs = [_marked(group) for group in spec.groups]
         self._spec = spec
         self._list_nodes = list_nodes
-        self._fleet = Fleet(tuple(group.id for group in specs), now, spec.machine_versions)
+        self._fleet = Fleet(tuple(group.id for group in specs), now, spec.machine_versions, spec.impaired_machines)
         for machine in spec.machines:
             self._fleet.add_declared(machine)
         self._missing = frozenset(spec.missing)

@@ -43,6 +43,7 @@
       - {group: web, id: "static://x", state: creating, errorClass: Other, errorCode: X, errorMessage: why}
     missingInstances: [web-b]             # nodes whose machine is gone
     machineVersions: {web-a: {template: v7}}            # what other machines are made from, by node name or id
+    impairedMachines: {web-a: failed hardware}          # machines that the cloud holds for unhealthy, and why
     prices: {cpuPerHour: 0.033, memoryGiBPerHour: 0.0045, gpuPerHour: 0.7, instanceTypes: {m5.large: 0.096}}
     gpuLabel: cloud.google.com/gke-accelerator
     gpuTypes: [nvidia-tesla-t4]
@@ -114,6 +115,7 @@ class _Cloud(Strict, frozen=True, kw_only=True):
     instances: list[Any] = []
     missing_instances: tuple[str, ...] = ()
     machine_versions: dict[str, FileVersion] = {}
+    impaired_machines: dict[str, str] = {}
     prices: Prices | None = None
     gpu_label: str = GPU_LABEL
     gpu_types: tuple[str, ...] | None = None
@@ -138,6 +140,7 @@ def decode_cloud(document: Any) -> CloudSpec:
         machines=[machine for machine in decoded if machine is not None],
         missing=file.missing_instances,
         machine_versions=versions_of(file.machine_versions),
+        impaired_machines=file.impaired_machines,
         prices=file.prices,
         gpu_label=file.gpu_label or GPU_LABEL,
         gpu_types=file.gpu_types,

@@ -41,6 +41,10 @@ class Record:
         self.version = version
         self.running = Instance(provider_id, State.RUNNING, version=version)
 
+    def impair(self, why: str) -> None:
+        """Let the cloud hold the machine for unhealthy from now on; an empty `why`: for healthy again."""
+        self.running = Instance(self.provider_id, State.RUNNING, version=self.version, impaired=why)
+
     def state(self, now: float) -> State:
         """Return the state at `now`. A machine whose creation failed stays in creation."""
         if self.deleting:
@@ -80,10 +84,15 @@ class Fleet:
     """All machines by provider id. Callers must hold `lock`, unless a method takes it."""
 
     def __init__(
-        self, group_ids: Iterable[str], now: Callable[[], float], versions: Mapping[str, MachineVersion]
+        self,
+        group_ids: Iterable[str],
+        now: Callable[[], float],
+        versions: Mapping[str, MachineVersion],
+        impaired: Mapping[str, str],
     ) -> None:
-        """`versions` are those of machines that come from outside, by provider id or name."""
+        """`versions` and `impaired` are about machines that come from outside, by provider id or name."""
         self._versions = versions
+        self._impaired = impaired
         self.lock = threading.RLock()
         self.now = now
         self.gone: set[str] = set()
@@ -149,6 +158,7 @@ class Fleet:
         record.error = spec.error
         record.deleting = spec.state is State.DELETING
         self.add(record)
+        record.impair(self._impaired.get(spec.provider_id) or self._impaired.get(name) or "")
         return record
 
     def retire(self, record: Record, now: float, takes_s: float) -> None:

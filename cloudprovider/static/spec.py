@@ -121,6 +121,8 @@ class CloudSpec(msgspec.Struct, frozen=True, kw_only=True):
     machines: Sequence[MachineSpec] = ()
     missing: Sequence[str] = ()
     """Provider ids (or node names) whose node exists while the machine behind it does not."""
+    impaired_machines: Mapping[str, str] = {}
+    """Why machines are unhealthy, by provider id or node name."""
     machine_versions: Mapping[str, MachineVersion] = {}
     """What machines that no increase made are made from, by provider id or node name."""
     prices: Prices | None = None

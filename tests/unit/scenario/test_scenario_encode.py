@@ -119,7 +119,7 @@ GROUPS = Groups(
             max_size=9,
             target_size=4,
             instances=(
-                Instance("n1", version=MachineVersion("v1", instance_type="m5.large")),
+                Instance("n1", version=MachineVersion("v1", instance_type="m5.large"), impaired="failed hardware"),
                 Instance("i-2", State.CREATING, InstanceError(ErrorClass.OUT_OF_RESOURCES, "X", "why")),
                 Instance("i-3", State.DELETING),
             ),
@@ -207,6 +207,7 @@ def test_the_cloud_comes_back_as_it_was() -> None:
     ]
     assert cloud.gpu_label == "example.com/gpu"
     assert web.versions == GROUPS.all[0].versions
+    assert cloud.impaired_machines == {"n1": "failed hardware"}
     assert cloud.machine_versions == {"n1": MachineVersion("v1", instance_type="m5.large")}
 
 
