@@ -323,6 +323,7 @@ class ReplacementTrigger(StrEnum):
     """Why a node is replaced although it is needed."""
 
     NOTICED = "InterruptionNoticed"
+    ADVISED = "MaintenanceNoticed"
     UNHEALTHY = "NodeUnhealthy"
     REQUESTED = "ReplacementRequested"
     DRIFTED = "NodeDrifted"
@@ -361,6 +362,7 @@ class ReplacementHold(StrEnum):
     TOO_DEAR = "NoLongerCheaper"
     TIMED_OUT = "ReplacementTimedOut"
     WITHDRAWN = "RequestWithdrawn"
+    OUTLIVED = "MachineStayed"
 
 
 class RemovedAs(StrEnum):

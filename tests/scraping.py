@@ -191,6 +191,10 @@ class Monitored(SilentPassListener):
         """Hear that the cloud deletes a node's machine."""
         self._publisher.node_removed(group, node, removed_as)
 
+    def machine_left(self, left: int, remained: int) -> None:
+        """Hear that a machine left as announced."""
+        self._publisher.machine_left(left, remained)
+
     def removal_failed(self, why: str) -> None:
         """Hear that a removal that had begun was given up."""
         self._publisher.removal_failed(why)

@@ -17,16 +17,16 @@ from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.drain import Drainer
 from autoscaler.actuation.evict import Evictor
 from autoscaler.actuation.machine_deletion import CALL_S, MachineDeleter, MachineDeletion
-from autoscaler.actuation.recheck import Recheck
+from autoscaler.actuation.noticed_drain import LeavingNode, NoticedDrain, NoticedDrainParts
+from autoscaler.actuation.recheck import Recheck, RecheckOptions
 from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_job import FreshReader, RemovalJob
 from autoscaler.actuation.removal_outcome import Aborted, AbortReason, Finished, RemovalOutcome
+from autoscaler.actuation.rounds import Rounds
 from autoscaler.actuation.taint_latency import TaintLatency
 from autoscaler.actuation.taints import DeletionTaint, HardTaint
 from autoscaler.actuation.write_gate import Stopping, WriteGate
 from autoscaler.clock import Clock
-from autoscaler.config.rules import Rules
-from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, LeadershipLost
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.logs import Log
@@ -72,25 +72,38 @@ class StartedRemovals(msgspec.Struct, frozen=True, kw_only=True):
 class Deleter:
     """Removes nodes. `start` belongs to the deciding thread; any thread may read the tracker."""
 
-    def __init__(
-        self, ports: RemovalPorts, tracker: NodeDeletionTracker, config: Drain, rules: Rules, expendable_below: int
-    ) -> None:
+    def __init__(self, ports: RemovalPorts, tracker: NodeDeletionTracker, options: RecheckOptions) -> None:
+        config, rules = options.drain, options.rules
         self.tracker = tracker
         self._config = config
         self._events = ports.events
         self._executor = ports.executor
         self._gate = WriteGate(ports.executor, ports.clock, ports.leadership)
         self._hard_taint = HardTaint(ports.writes, self._gate, cordon=config.cordon_node_before_terminating)
-        self._recheck = Recheck(ports.fresh, self._gate, config, rules, expendable_below)
+        self._recheck = Recheck(ports.fresh, self._gate, options)
         evictor = Evictor(ports.writes, self._gate, ports.events, tracker)
         self._drainer = Drainer(evictor, self._recheck, self._gate, config)
         self._commit = MachineDeletion(ports.machines, self._recheck, evictor, self._gate, ports.call_s)
+        self._noticed = NoticedDrain(
+            NoticedDrainParts(
+                gate=self._gate,
+                hard_taint=self._hard_taint,
+                recheck=self._recheck,
+                evictor=evictor,
+                commit=self._commit,
+            ),
+            ports.events,
+            config,
+            self._removed,
+        )
+        self._rounds = Rounds(ports.executor, ports.clock)
         self._windows: NodeDeletionBatcher[RemovalJob] = NodeDeletionBatcher()
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
 
     def start(self, plan: NodesToDelete) -> StartedRemovals:
-        """Begin removals: first all empty nodes, then all nodes to drain. Raises `LeadershipLost`.
+        """Begin removals: first nodes whose machines leave anyway, then all empty nodes, then all nodes to drain.
+        Raises `LeadershipLost`.
 
         If a node cannot be tainted, its phase and the next one stop, and the nodes tainted in the same phase are given
         back. Raises `ValueError` for a node that is already being removed.
@@ -100,16 +113,32 @@ class Deleter:
         if twice:
             raise ValueError(f"already being removed: {', '.join(sorted(twice))}")
         self._events.listener.deletions_pending(len(under_way))
+        for removal in (*plan.empty, *plan.drained):
+            if removal.leave_by is not None:
+                self._leave(removal)
         sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
         batches = {group: JobBatch(group, size) for group, size in sizes.items()}
-        error = self._begin(plan.empty, batches)
+        error = self._begin([removal for removal in plan.empty if removal.leave_by is None], batches)
         if error:
             return StartedRemovals(error=error)
-        error = self._begin(plan.drained, batches)
+        error = self._begin([removal for removal in plan.drained if removal.leave_by is None], batches)
         if error:
             self._strand({removal.group for removal in plan.drained if removal.atomic}, batches)
             return StartedRemovals(empty=plan.empty, error=error)
         return StartedRemovals(empty=plan.empty, drained=plan.drained)
+
+    def _leave(self, removal: Removal) -> None:
+        """Empty a node before its machine leaves; also the taint is put beside the pass, as there may be many."""
+        leaving = LeavingNode(RemovalJob(removal, self._hard_taint.mark(removal.node), None))
+        self.tracker.started(removal)
+        self._events.started(removal)
+        self._rounds.add(lambda: self._round(leaving))
+
+    def _round(self, leaving: LeavingNode) -> float | None:
+        """Return the seconds until the next round; None if the removal has ended."""
+        waits: list[float] = []
+        self._guarded((leaving.job,), lambda: waits.append(self._noticed.round(leaving)))
+        return None if leaving.job.ended else waits[0]
 
     def _begin(self, removals: Sequence[Removal], batches: Mapping[str, JobBatch]) -> str:
         """Taint nodes, then start a job for each; return the error, or an empty text."""
@@ -218,9 +247,12 @@ class Deleter:
     def _commit_all(self, jobs: Sequence[RemovalJob]) -> None:
         committed = self._commit.delete(jobs)
         for job in committed.going:
-            self._events.removed(job.removal)
-            self._end(job, RemovalOutcome.DELETED)
+            self._removed(job)
         self._roll_back(committed.kept)
+
+    def _removed(self, job: RemovalJob) -> None:
+        self._events.removed(job.removal)
+        self._end(job, RemovalOutcome.DELETED)
 
     def _guarded(self, jobs: Sequence[RemovalJob], work: Callable[[], None]) -> None:
         """Do the work and handle every exception: this is the top of the thread."""

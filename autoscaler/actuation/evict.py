@@ -16,6 +16,7 @@ from autoscaler.objects.pod import Pod
 
 log = Log(__name__)
 
+_PAUSE_S = 5.0
 _NOT_TRIED = "not tried: another pod of the node could not be evicted"
 
 
@@ -118,6 +119,13 @@ class Evictor:
         self._events.overruled(job.removal, pod, forbids)
         self._tracker.evicted(job.removal, pod)
         return Eviction(pod=pod)
+
+    def evict_now(self, job: RemovalJob, pod: Pod, limit_s: int) -> float | None:
+        """Try once to evict a pod; return None on success, otherwise the seconds until the next attempt."""
+        wait_s = self._try(job, _Attempt(pod, True, 0.0), limit_s, _PAUSE_S)
+        if wait_s is None:
+            job.evictions.append(Eviction(pod=pod))
+        return wait_s
 
     def last_call(self, pods: Sequence[Pod]) -> None:
         """Evict pods of a node that is about to be deleted, without waiting for them to end."""

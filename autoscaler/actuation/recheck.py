@@ -1,8 +1,10 @@
 """Reads a node and its pods again before each step of a removal, because the plan may be minutes old."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from autoscaler.actuation.removal_job import FreshReader, RemovalJob
@@ -20,11 +22,14 @@ from autoscaler.scaledown.drain import (
     NodeDrain,
     departure,
     judge,
+    judge_at_end,
     without_budgets,
 )
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
+from autoscaler.scaledown.notices import notice_of
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaleup.pending import expendable
+from cloudprovider.interface import NoticeKind
 
 _READ_PAUSE_S = 5.0
 _READ_PATIENCE_S = 60.0
@@ -32,16 +37,27 @@ _READ_PATIENCE_S = 60.0
 T = TypeVar("T")
 
 
+class RecheckOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options by which a fresh read is judged."""
+
+    drain: Drain
+    rules: Rules
+    notices: tuple[NoticeKind, ...] = ()
+    """Kinds of notice that tell that a machine leaves."""
+    expendable_below: int
+    """Pods with a lower priority may be lost with their node."""
+
+
 class Recheck:
     """Raises `Aborted` if a fresh read contradicts a removal. Threads may share it."""
 
-    def __init__(self, fresh: FreshReader, gate: WriteGate, drain: Drain, rules: Rules, expendable_below: int) -> None:
-        """Pods with a priority lower than `expendable_below` may be lost with their node."""
+    def __init__(self, fresh: FreshReader, gate: WriteGate, options: RecheckOptions) -> None:
         self._fresh = fresh
         self._gate = gate
-        self._drain = drain
-        self._rules = rules
-        self._expendable_below = expendable_below
+        self._drain = options.drain
+        self._rules = options.rules
+        self._notices = options.notices
+        self._expendable_below = options.expendable_below
 
     def before_eviction(self, job: RemovalJob) -> NodeDrain:
         """Check a removal before its first eviction; return the planned pods that are still on the node."""
@@ -58,6 +74,8 @@ class Recheck:
         Returns the node as it is now, and the evicted pods that came back because they tolerate the taint. Such pods
         come back for as long as the node exists. They cannot block the deletion, but they are evicted one last time.
         """
+        if job.removal.leave_by is not None:
+            return self._before_it_leaves(job), ()
         node = self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
         if job.removal.forced:
@@ -73,6 +91,22 @@ class Recheck:
         """Return the name of a disruption budget that forbids to evict the pod now; None if there is none."""
         budget = RemainingPdbTracker(self._read(self._fresh.budgets)).spent(pod.cls)
         return None if budget is None else budget.key
+
+    def until_it_leaves(self, job: RemovalJob) -> tuple[Node, tuple[Pod, ...]] | None:
+        """Return a node, and the pods that have to leave it before its machine does; None if it cannot be read now.
+
+        Raises `Aborted` if the node is gone or no longer ours, or if no notice says any more that its machine leaves.
+        """
+        try:
+            node = self._still_ours(job, self._fresh.node(job.name))
+            pods = self._fresh.pods_on(job.name)
+        except (RetryLater, Refused):
+            return None
+        if notice_of(node, self._notices) is None:
+            raise Aborted(AbortReason.NOTICE_WITHDRAWN, "no notice says any more that the machine leaves")
+        terms = DrainContext(options=self._drain, rules=self._rules, wall=self._gate.now().wall)
+        leaving = departure([pod for pod in pods if not pod.finished], partial(judge_at_end, terms=terms))
+        return node, leaving.move if isinstance(leaving, NodeDrain) else ()
 
     def while_draining(self, job: RemovalJob) -> Node | None:
         """Check only the node and return it; None if it cannot be read now. A later call may succeed."""
@@ -95,6 +129,14 @@ class Recheck:
         node = self._fresh.last_seen(job.name)
         return node is not None and _is_ours(job, node)
 
+    def _before_it_leaves(self, job: RemovalJob) -> Node:
+        there = self.until_it_leaves(job)
+        if there is None:
+            raise Aborted(AbortReason.UNREADABLE, "the cluster cannot be read")
+        node, pods = there
+        _no_newcomers(pods)
+        return node
+
     def _running(self, job: RemovalJob) -> list[Pod]:
         """Return the pods that matter: neither finished nor expendable."""
         pods = self._read(lambda: self._fresh.pods_on(job.name))
@@ -106,7 +148,7 @@ class Recheck:
             raise Aborted(AbortReason.NODE_GONE, f"node {planned.name} does not exist any more")
         if not _is_ours(job, node):
             raise Aborted(AbortReason.TAINT_LOST, f"somebody else changed the taint {TO_BE_DELETED}")
-        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true" and job.removal.leave_by is None:
             raise Aborted(AbortReason.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
         return node
 

@@ -28,6 +28,10 @@ class RemovalListener(Protocol):
         """Count a removal that was aborted."""
         ...
 
+    def machine_left(self, left: int, remained: int) -> None:
+        """Count the pods of a node whose machine left by itself: those that had left before, and those that had not."""
+        ...
+
 
 class SilentRemovalListener:
     """A `RemovalListener` that counts nothing."""
@@ -42,6 +46,9 @@ class SilentRemovalListener:
         """Do nothing."""
 
     def removal_failed(self, why: str) -> None:
+        """Do nothing."""
+
+    def machine_left(self, left: int, remained: int) -> None:
         """Do nothing."""
 
 

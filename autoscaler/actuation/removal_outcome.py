@@ -45,6 +45,8 @@ class AbortReason(StrEnum):
     REFUSED = "ProviderRefused"
     REFUSED_AHEAD = "ProviderRefusesDeletion"
     NO_LEASE = "LeaseTooShort"
+    NOT_TAINTED = "NotTainted"
+    NOTICE_WITHDRAWN = "NoticeWithdrawn"
     BUG = "UnexpectedError"
 
 

@@ -12,6 +12,7 @@ from autoscaler.actuation.dry_run import DryRunCloud
 from autoscaler.actuation.logging_ports import CLOUD, PRICES, REMOVAL, STATUSES, log_answers
 from autoscaler.actuation.machine_deletion import call_s
 from autoscaler.actuation.node_removal import DryRunDeleter, NodeRemover
+from autoscaler.actuation.recheck import RecheckOptions
 from autoscaler.actuation.removal_events import RemovalListener
 from autoscaler.actuation.removal_job import FreshReader
 from autoscaler.actuation.status_writes import ClusterStatuses
@@ -165,5 +166,10 @@ def _deleter(
         leadership=environment.leadership,
         call_s=call_s(config.leader),
     )
-    expendable_below = config.pods.expendable_pods_priority_cutoff
-    return Deleter(ports, underway.tracker, config.drain, config.rules, expendable_below)
+    options = RecheckOptions(
+        drain=config.drain,
+        rules=config.rules,
+        notices=config.notices.node_notices,
+        expendable_below=config.pods.expendable_pods_priority_cutoff,
+    )
+    return Deleter(ports, underway.tracker, options)

@@ -111,6 +111,7 @@ class Rules(msgspec.Struct, frozen=True):
     impaired_volumes_taint_ignored: Annotated[bool, "Templates omit the taint `NodeWithImpairedVolumes`.", "1.32"] = (
         True
     )
+    notice_taints_ignored: Annotated[bool, "Templates omit taints that announce the end of a machine."] = True
     suspended_nodes: Annotated[bool, "A node with condition Suspended=True is neither ready nor unready.", "1.36"] = (
         True
     )

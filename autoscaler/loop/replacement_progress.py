@@ -63,6 +63,19 @@ class ReplacementProgress(msgspec.Struct, frozen=True):
         """Return the nodes that not even an urgent cause replaces now: in progress, resting, or being removed."""
         return frozenset((*_in_progress(self.memory), *self.resting, *under_way))
 
+    def waiting(self, under_way: Collection[str]) -> tuple[Cause, ...]:
+        """Return the causes of nodes that may be replaced now; scale-down removes unneeded ones that are not urgent."""
+        busy, taken = self.busy(under_way), self.taken(under_way)
+        resting = {name for name, rest in self.resting.items() if rest.hold is not ReplacementHold.OUTLIVED}
+        leaving = taken.difference(resting).union(_in_progress(self.memory), under_way)
+
+        def held(cause: Cause) -> Collection[str]:
+            if cause.deadline is not None:
+                return leaving
+            return taken if cause.urgent else busy
+
+        return tuple(cause for cause in self.stage.causes if cause.node.name not in held(cause))
+
     def nodes(self, replacement: Replacement) -> list[Node]:
         """Return the nodes of a replacement that still exist."""
         return [node for name in replacement.nodes if (node := self.stage.view.node(name)) is not None]
@@ -70,7 +83,8 @@ class ReplacementProgress(msgspec.Struct, frozen=True):
 
 def moves(stage: Simulated, memory: ReplacementMemory, context: ScaleDownContext) -> Relocations:
     """Return a simulation of moves in which no pod moves to a node that is itself about to go."""
-    avoided = [*_in_progress(memory), *(removal.node.name for removal in stage.memory.unneeded)]
+    leaving = [cause.node.name for cause in stage.causes if cause.deadline is not None]
+    avoided = [*_in_progress(memory), *(removal.node.name for removal in stage.memory.unneeded), *leaving]
     return Relocations(stage.placer, context, stage.templates, stage.registry.upcoming, avoided, stage.causes)
 
 

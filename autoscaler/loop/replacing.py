@@ -121,11 +121,7 @@ class Replacing:
         return moves(stage, progress.memory, scale_down_context(stage, self._removal, stage.displaced_placed))
 
     def _waiting(self, progress: ReplacementProgress) -> tuple[Cause, ...]:
-        """Return the causes of nodes that may be replaced now; scale-down removes unneeded ones that are not urgent."""
-        under_way = self._removal.under_way().nodes
-        busy, taken = progress.busy(under_way), progress.taken(under_way)
-        causes = progress.stage.causes
-        return tuple(cause for cause in causes if cause.node.name not in (taken if cause.urgent else busy))
+        return progress.waiting(self._removal.under_way().nodes)
 
     def _continued(self, progress: ReplacementProgress) -> ReplacementProgress:
         """Advance every replacement in progress."""
@@ -177,7 +173,8 @@ class Replacing:
             price_before=_price_of(stage.view.groups, cause.node.name),
         )
         with stage.placer.trial.fork() as fork:
-            forecast = seen_with(self._moves_now(progress).forecast(replacement), replacement, {cause.node.name: cause})
+            forecast = self._moves_now(progress).forecast(replacement)
+            forecast = seen_with(forecast, replacement, {cause.node.name: cause})
             after = states.advance(replacement, forecast, stage.now, stage.config.replacement)
             if after.stage is ReplacementStage.PROPOSED and forecast.lacks and forecast.kept is None:
                 stage, after = self._procuring.buy_lacking(stage, after, forecast)

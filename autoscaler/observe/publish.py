@@ -11,7 +11,7 @@ from autoscaler.errors import AutoscalerError
 from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck
-from autoscaler.observe.metrics.labels import EvictionResult, Function, PassActivity
+from autoscaler.observe.metrics.labels import EvictionResult, Function, NoticedPodResult, PassActivity
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics, failed
 from autoscaler.observe.pass_log import PassLog
@@ -117,7 +117,7 @@ class Publisher:
     def deletions_pending(self, nodes: int) -> None:
         """Publish the number of removals in progress while others begin.
 
-        Any thread may call this and the next three methods.
+        Any thread may call this and the next four methods.
         """
         self._metrics.pending_deletions(nodes)
 
@@ -132,6 +132,11 @@ class Publisher:
     def removal_failed(self, why: str) -> None:
         """Count a removal that was aborted."""
         self._metrics.scale_down_failed(why)
+
+    def machine_left(self, left: int, remained: int) -> None:
+        """Count the pods of a node whose machine left as announced."""
+        self._metrics.noticed_pods(left, NoticedPodResult.LEFT)
+        self._metrics.noticed_pods(remained, NoticedPodResult.REMAINED)
 
     def stop(self) -> None:
         """Publish that the process ends: an outdated ConfigMap would mislead its readers."""

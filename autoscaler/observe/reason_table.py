@@ -416,7 +416,14 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
     ReplacementTrigger: {
-        ReplacementTrigger.NOTICED: Meaning("The provider announced that it will take the machine away."),
+        ReplacementTrigger.NOTICED: Meaning(
+            "The cloud has announced that the machine leaves within minutes, and `--node-notices` has the kind of "
+            "notice. The detail names it and where it stands."
+        ),
+        ReplacementTrigger.ADVISED: Meaning(
+            "The cloud has announced maintenance of the machine or recommends another one, and `--node-notices` has "
+            "the kind of notice. The detail names it and where it stands."
+        ),
         ReplacementTrigger.UNHEALTHY: Meaning(
             "The node has had a condition for longer than `--node-repair-policy` tolerates.",
             "Look at the node's conditions.",
@@ -504,6 +511,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         ReplacementHold.WITHDRAWN: Meaning(
             "What asked for the replacement is gone, such as the annotation `replacement.autoscaler/requested`."
+        ),
+        ReplacementHold.OUTLIVED: Meaning(
+            "The machine is still there a minute after it was to leave. The node is in service again.",
+            "Find out who wrote the notice, and remove it if it is wrong.",
         ),
     },
     UnknownStart: {

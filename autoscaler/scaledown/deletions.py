@@ -36,7 +36,10 @@ def plan_deletions(
     kept = dict(update.kept)
     choice = _Choice(update, trial, situation)
     due: list[Removal] = []
-    for removal in (*replaced, *choice.in_order()):
+    lost = [removal for removal in replaced if removal.leave_by is not None]
+    for removal in lost:
+        choice.take(removal)
+    for removal in (*(removal for removal in replaced if removal.leave_by is None), *choice.in_order()):
         reason = choice.reason_to_stay(removal)
         if reason is None:
             due.append(removal)
@@ -59,7 +62,11 @@ def plan_deletions(
     for name, unremovable in started.kept.items():
         if situation.rules.reason_for_every_node or unremovable.reason is not UnremovableReason.MAX_DELETIONS:
             kept[name] = unremovable
-    return NodesToDelete(empty=started.empty, drained=started.drained, kept=kept)
+    return NodesToDelete(
+        empty=(*(removal for removal in lost if not removal.drained), *started.empty),
+        drained=(*(removal for removal in lost if removal.drained), *started.drained),
+        kept=kept,
+    )
 
 
 def _disruptions_left(trial: Trial, situation: ScaleDownContext) -> RemainingPdbTracker:
@@ -132,11 +139,16 @@ class _Choice:
             kept = rule(removal, group)
             if kept is not None:
                 return kept
+        self.take(removal)
+        return None
+
+    def take(self, removal: Removal) -> None:
+        """Accept a node without asking the rules: its machine leaves anyway."""
+        group = self._groups[removal.group]
         self._reserve.take(removal.node, group)
         self._sizes[group.id] -= 1
         if not removal.replaced:
             self._disruptions.take((removal.node.name,), UNNEEDED if removal.drained else EMPTY)
-        return None
 
     def _too_early(self, removal: Removal, group: Group) -> UnremovableNode | None:
         if removal.replaced:

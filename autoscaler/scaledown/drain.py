@@ -343,6 +343,14 @@ def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], DrainVerdict]) -> 
     return NodeDrain(tuple(move), tuple(daemons), tuple(wait_for))
 
 
+def judge_at_end(pod: Pod, terms: DrainContext) -> DrainVerdict:
+    """Return what becomes of a pod whose machine leaves: what would keep the node now loses the pod."""
+    return judge(pod, terms, _AT_END)
+
+
+_AT_END: tuple[DrainRule, ...] = (mirror, overdue, pausing, daemonset)
+
+
 def lingers(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Return how a pod leaves that does not stop its node from counting as empty; None for any other pod.
 

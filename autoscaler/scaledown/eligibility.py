@@ -178,16 +178,24 @@ def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, UnremovableNode]]:
         )
 
 
-def replacement_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
-    """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
-    node, reading = trial.view.nodes[position], situation.readings.items[position]
-    group = situation.groups.get(situation.groups.of_node.get(node.name, ""))
+def gone_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
+    """Return why a node is not for this autoscaler to remove, even if its machine leaves."""
+    node = trial.view.nodes[position]
     if node.name in situation.under_way.nodes or being_deleted(node, situation.now.wall):
         return UnremovableNode(node.name, UnremovableReason.BEING_DELETED)
     if not trial.alive[position]:
         return UnremovableNode(node.name, UnremovableReason.NOT_STARTED)
-    if group is None:
+    if situation.groups.get(situation.groups.of_node.get(node.name, "")) is None:
         return UnremovableNode(node.name, UnremovableReason.NOT_AUTOSCALED)
+    return None
+
+
+def replacement_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
+    """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
+    node, reading = trial.view.nodes[position], situation.readings.items[position]
+    if (gone := gone_blocker(trial, situation, position)) is not None:
+        return gone
+    group = situation.groups.by_id[situation.groups.of_node[node.name]]
     if (stays := _ordered_to_stay(node)) is not None:
         return stays
     if group.settings.scale_down_enabled is False:

@@ -6,12 +6,17 @@ controller of Azure, the maintenance handler of GKE, and Karpenter. What an agen
 """
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
+from autoscaler.clock import Instant
 from autoscaler.objects.meta import rfc3339, unix_seconds
 from autoscaler.objects.node import Node, NodeCondition
+from autoscaler.objects.notice_taints import AZURE_DRAINING, GKE_ENDING, LONG_S, NOTICE_TAINTS, SHORT_S
+from autoscaler.reasons import ReplacementTrigger
+from autoscaler.scaledown.replacement import STAYED_S, Replacement
+from autoscaler.scaledown.replacement_cause import Cause, CauseContext
 from cloudprovider.interface import NoticeKind
 from cloudprovider.moment import http_date
 from cloudprovider.number import parse_count
@@ -23,27 +28,13 @@ the moment at which the machine leaves.
 
 URGENT = frozenset((NoticeKind.SPOT_INTERRUPTION, NoticeKind.TERMINATION))
 """Kinds after which a machine leaves whatever the cluster does."""
-STAYED_S = 300.0
-"""If a machine is still there so long after its deadline, its notice counts no more."""
 
+_AT_ONCE = 1000
+"""Nodes that leave at the same time."""
 _SPOT, _TERMINATION = NoticeKind.SPOT_INTERRUPTION, NoticeKind.TERMINATION
 _REBALANCE, _MAINTENANCE = NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.SCHEDULED_MAINTENANCE
-_LONG_S, _SHORT_S = 120.0, 30.0
-"""Seconds from a notice without a moment to the end: on AWS, and on GCE and Azure."""
-_HANDLER = "aws-node-termination-handler/"
-_GKE_ENDING = "cloud.google.com/impending-node-termination"
 _GKE_SPOT = ("cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible")
 _GKE_MAINTENANCE = "cloud.google.com/scheduled-maintenance-time"
-_AZURE_DRAINING = "cloudprovider.azure.microsoft.com/draining"
-_TAINTS: Mapping[str, tuple[NoticeKind, float]] = {
-    f"{_HANDLER}spot-itn": (_SPOT, _LONG_S),
-    f"{_HANDLER}asg-lifecycle-termination": (_TERMINATION, _LONG_S),
-    f"{_HANDLER}scheduled-maintenance": (_MAINTENANCE, _LONG_S),
-    f"{_HANDLER}rebalance-recommendation": (_REBALANCE, _LONG_S),
-    _GKE_ENDING: (_TERMINATION, _SHORT_S),
-    _AZURE_DRAINING: (_SPOT, _SHORT_S),
-    "karpenter.sh/disrupted": (_TERMINATION, _LONG_S),
-}
 _AZURE_SPOT = "PreemptionScheduled"
 _AZURE_EVENT = "VMEventScheduled"
 _AZURE_WORDS: Mapping[str, NoticeKind] = {
@@ -67,7 +58,7 @@ class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
     """Where it stands, for people."""
     deadline: float | None = None
     """When the machine leaves, Unix seconds; None: nobody says, and it is `lead_s` after the notice."""
-    lead_s: float = _LONG_S
+    lead_s: float = LONG_S
 
     @property
     def urgent(self) -> bool:
@@ -90,6 +81,56 @@ def notice_of(node: Node, kinds: Collection[NoticeKind]) -> NodeNotice | None:
     return min(found, key=_urgency, default=None)
 
 
+def noticed(context: CauseContext) -> Iterator[Cause]:
+    """Yield the nodes of groups whose machine leaves soon, those that leave first at the beginning."""
+    return _listed(context, [kind for kind in context.config.notices.node_notices if kind in URGENT])
+
+
+def advised(context: CauseContext) -> Iterator[Cause]:
+    """Yield the nodes of groups whose machine will be maintained, or should rather be another one."""
+    return _listed(context, [kind for kind in context.config.notices.node_notices if kind not in URGENT])
+
+
+def _listed(context: CauseContext, kinds: Collection[NoticeKind]) -> Iterator[Cause]:
+    view = context.view
+    if not kinds:
+        return
+    began = _began(context.memory.in_progress)
+    found: list[tuple[tuple[int, float], Cause]] = []
+    for node in view.nodes:
+        ours = node.name in view.groups.of_node or node.name in began
+        notice = notice_of(node, kinds) if ours else None
+        if notice is None:
+            continue
+        since = began.get(node.name)
+        deadline = context.now.later(notice.deadline_since((since or context.now).wall) - context.now.wall)
+        if since is not None or deadline.mono + STAYED_S >= context.now.mono:
+            found.append(((_ORDER.index(notice.kind), deadline.mono), _cause(node, notice, deadline, context)))
+    for _, cause in sorted(found, key=lambda entry: (entry[0], entry[1].node.name)):
+        yield cause
+
+
+def _began(replacements: Iterable[Replacement]) -> Mapping[str, Instant]:
+    """Return since when nodes have been replaced because of a notice."""
+    ours = (replacement for replacement in replacements if replacement.trigger is ReplacementTrigger.NOTICED)
+    return {name: replacement.began for replacement in ours for name in replacement.nodes}
+
+
+def _cause(node: Node, notice: NodeNotice, deadline: Instant, context: CauseContext) -> Cause:
+    moment = "" if notice.deadline is None else f", at {rfc3339(notice.deadline)}"
+    detail = f"{notice.kind} by {notice.sign}{moment}"
+    if not notice.urgent:
+        return Cause(trigger=ReplacementTrigger.ADVISED, node=node, detail=detail)
+    return Cause(
+        trigger=ReplacementTrigger.NOTICED,
+        node=node,
+        detail=detail,
+        leave_at=context.now,
+        deadline=deadline,
+        limit=_AT_ONCE,
+    )
+
+
 def _urgency(notice: NodeNotice) -> tuple[int, bool, float]:
     return _ORDER.index(notice.kind), notice.deadline is None, notice.deadline_since(0.0)
 
@@ -107,13 +148,13 @@ def _annotated(node: Node) -> Iterator[NodeNotice]:
 
 def _tainted(node: Node) -> Iterator[NodeNotice]:
     for taint in node.taints:
-        known = _TAINTS.get(taint.key)
-        if known is None or (taint.key == _AZURE_DRAINING and taint.value != "spot-eviction"):
+        known = NOTICE_TAINTS.get(taint.key)
+        if known is None or (taint.key == AZURE_DRAINING and taint.value != "spot-eviction"):
             continue
-        kind, lead_s = known
-        if taint.key == _GKE_ENDING and any(node.labels.get(label) == "true" for label in _GKE_SPOT):
+        kind = known.kind
+        if taint.key == GKE_ENDING and any(node.labels.get(label) == "true" for label in _GKE_SPOT):
             kind = _SPOT
-        yield NodeNotice(kind=kind, sign=f"taint {taint.key}", lead_s=lead_s)
+        yield NodeNotice(kind=kind, sign=f"taint {taint.key}", lead_s=known.lead_s)
 
 
 def _conditioned(node: Node) -> Iterator[NodeNotice]:
@@ -123,7 +164,7 @@ def _conditioned(node: Node) -> Iterator[NodeNotice]:
             if kind is not None:
                 deadline = _azure_time(condition.message) if kind is not _REBALANCE else None
                 sign = f"condition {condition.type}"
-                yield NodeNotice(kind=kind, sign=sign, deadline=deadline, lead_s=_SHORT_S)
+                yield NodeNotice(kind=kind, sign=sign, deadline=deadline, lead_s=SHORT_S)
 
 
 def _azure_kind(condition: NodeCondition) -> NoticeKind | None:

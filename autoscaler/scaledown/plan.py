@@ -112,6 +112,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that were evicted and do not end in their time do not keep it: its kubelet may be dead."""
     overrules: str = ""
     """Why its pods go although disruption budgets forbid it, for people; empty: budgets hold."""
+    leave_by: Instant | None = None
+    """Its machine leaves by itself at this moment: nothing keeps its pods, and it waits for no budget of removals."""
     replaced: bool = False
     """Other nodes have come in its place: it goes although it is needed, and waits for no unneeded time."""
 

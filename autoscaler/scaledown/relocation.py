@@ -6,6 +6,7 @@ removals rely neither on room that is reserved nor on nodes that leave.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -18,10 +19,11 @@ from autoscaler.scaledown.drain import (
     DrainJudge,
     NodeDrain,
     departure,
+    judge_at_end,
     long_terminating,
     without_budgets,
 )
-from autoscaler.scaledown.eligibility import replacement_blocker
+from autoscaler.scaledown.eligibility import gone_blocker, replacement_blocker
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.replacement import (
@@ -55,6 +57,7 @@ class Relocations:
     ) -> None:
         """`upcoming` counts the trial's upcoming nodes by group; no pod is put on nodes named in `avoided`."""
         self._causes = {cause.node.name: cause for cause in causes}
+        self._deadlines = {name: cause.deadline for name, cause in self._causes.items() if cause.deadline is not None}
         trial = placer.trial
         self._placer = placer
         self._trial = trial
@@ -63,7 +66,7 @@ class Relocations:
         self._upcoming = upcoming
         self._budgets = RemainingPdbTracker(trial.view.related.budgets.values())
         self._gangs = SpareMembers(situation.gangs)
-        terms = DrainContext(
+        self._terms = DrainContext(
             options=situation.drain,
             rules=situation.rules,
             wall=situation.now.wall,
@@ -71,7 +74,7 @@ class Relocations:
             budgets=self._budgets,
             gangs=self._gangs,
         )
-        self._judge = DrainJudge(terms)
+        self._judge = DrainJudge(self._terms)
         self._open = self._destinations(avoided)
         self._claimed: set[str] = set()
 
@@ -133,8 +136,8 @@ class Relocations:
 
     def removal(self, name: str) -> Removal | UnremovableNode:
         """Return the removal of a node as it would be, or why it may not go; nothing changes."""
-        position = self._trial.view.positions[name]
-        reason = replacement_blocker(self._trial, self._situation, position)
+        position, deadline = self._trial.view.positions[name], self._deadlines.get(name)
+        reason = (replacement_blocker if deadline is None else gone_blocker)(self._trial, self._situation, position)
         if reason is not None:
             return reason
         cause = self._causes.get(name)
@@ -151,6 +154,7 @@ class Relocations:
             daemons=leaving.daemons,
             ready=reading.readiness.ready,
             risky=not self._budgets.allow_at_once(leaving.move),
+            leave_by=deadline,
             forced=forced,
             overrules="" if cause is None else cause.overrules,
             replaced=True,
@@ -167,6 +171,8 @@ class Relocations:
 
     def _departure(self, name: str, *, overruling: bool) -> NodeDrain | UnremovableNode:
         judge = without_budgets(self._judge.judge) if overruling else self._judge.judge
+        if name in self._deadlines:
+            judge = partial(judge_at_end, terms=self._terms)
         drain = departure(self._trial.view.pods_on(name), judge)
         if isinstance(drain, BlockingPod):
             return UnremovableNode(

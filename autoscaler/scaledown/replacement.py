@@ -15,7 +15,14 @@ from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ReplacementOptions as Options
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import BlockingReason, ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableNode
+from autoscaler.reasons import (
+    BlockingReason,
+    ReplacementHold,
+    ReplacementStage,
+    ReplacementTrigger,
+    UnremovableNode,
+    UnremovableReason,
+)
 from autoscaler.scaledown.plan import Removal
 from autoscaler.snapshot.groups import Group
 
@@ -23,6 +30,8 @@ REQUESTED = "replacement.autoscaler/requested"
 """Annotation on a node, `true`: replace it."""
 _MOST_BUYS = 3
 """Twice more after the first time, should other pods have taken the room, or the scheduler filled it otherwise."""
+STAYED_S = 60.0
+"""If a machine is still there so many seconds after it was to leave, the announcement counts no more."""
 MAX_DOUBLINGS = 5
 """How often the rest doubles."""
 
@@ -112,6 +121,8 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Why people have to be told if a disruption budget keeps a node still; empty: not now."""
     leave_at: Instant | None = None
     """From this moment on the old nodes go although new nodes have not come; None: they wait for them."""
+    deadline: Instant | None = None
+    """The first moment at which a machine of an old node leaves by itself; None: none does."""
     short: Mapping[str, int] = {}
     """Machines without which a group would fall below its minimum."""
     unplaced: tuple[Pod, ...] = ()
@@ -180,21 +191,11 @@ def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, o
     """Return the replacement one step on; one that lacks machines stays where it is, for the loop to buy them."""
     if not seen.removals and not seen.leaving and seen.kept is None:
         return staged(replacement, ReplacementStage.DONE)
-    if seen.leaving:
+    if seen.leaving or _already_going(seen):
         # What has begun is finished: its end comes back from the removal itself.
         return staged(replacement, ReplacementStage.DRAINING)
-    if seen.withdrawn:
-        return staged(
-            replacement, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "nothing asks for it any more"
-        )
-    if now.mono - replacement.began.mono > options.replacement_timeout_s:
-        waited = "" if replacement.hold is None else f": {replacement.hold}, {replacement.detail}"
-        return staged(
-            replacement,
-            ReplacementStage.ABANDONED,
-            ReplacementHold.TIMED_OUT,
-            f"not done in {options.replacement_timeout_s:g}s{waited}",
-        )
+    if (given_up := _given_up(replacement, seen, now, options)) is not None:
+        return given_up
     waiting = ReplacementStage.BOUGHT if replacement.bought else ReplacementStage.PROPOSED
     if (held := _held_back(seen)) is not None:
         return staged(replacement, waiting, held.hold, held.detail)
@@ -220,11 +221,41 @@ def _held_back(seen: ReplacementForecast) -> HeldBack | None:
     return HeldBack(ReplacementHold.NODE_KEPT, words(seen.kept))
 
 
+def _given_up(
+    replacement: Replacement, seen: ReplacementForecast, now: Instant, options: Options
+) -> Replacement | None:
+    """Return the replacement abandoned if nothing asks for it any more, or if it took too long; otherwise None."""
+    if seen.withdrawn:
+        return staged(
+            replacement, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "nothing asks for it any more"
+        )
+    if seen.deadline is not None and now.mono > seen.deadline.mono + STAYED_S:
+        return staged(
+            replacement, ReplacementStage.ABANDONED, ReplacementHold.OUTLIVED, "the machine did not leave as announced"
+        )
+    if now.mono - replacement.began.mono > options.replacement_timeout_s:
+        waited = "" if replacement.hold is None else f": {replacement.hold}, {replacement.detail}"
+        return staged(
+            replacement,
+            ReplacementStage.ABANDONED,
+            ReplacementHold.TIMED_OUT,
+            f"not done in {options.replacement_timeout_s:g}s{waited}",
+        )
+    return None
+
+
+def _already_going(seen: ReplacementForecast) -> bool:
+    """Whether the machine is gone or going, and only its node is left."""
+    kept = seen.kept
+    return seen.deadline is not None and kept is not None and kept.reason is UnremovableReason.BEING_DELETED
+
+
 def hurried(replacement: Replacement, seen: ReplacementForecast, now: Instant) -> Replacement:
     """Return the replacement without its wait for new nodes if its old nodes have to go now."""
     late = seen.leave_at is not None and now.mono >= seen.leave_at.mono
     waits = replacement.stage in (ReplacementStage.PROPOSED, ReplacementStage.BOUGHT)
-    late = late and waits and seen.kept is None and seen.held is None
+    in_vain = replacement.hold in (ReplacementHold.NOT_BOUGHT, ReplacementHold.NEVER_CAME)
+    late = late and (waits or in_vain) and seen.kept is None and seen.held is None
     return staged(replacement, ReplacementStage.READY) if late else replacement
 
 

@@ -33,6 +33,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Why people have to be told if budgets keep the node still; empty: not now."""
     held: HeldBack | None = None
     """Why the node must not be replaced now; None: nothing holds it."""
+    deadline: Instant | None = None
+    """The machine leaves by itself at this moment, so nothing keeps the node any more; None: it does not."""
     limit: int | None = None
     """Urgent: such a replacement may begin in a pass that grew groups, and counts only towards this number of
     replacements of the same trigger in progress. None: it waits for its turn among `max_replacements`.

@@ -4,13 +4,15 @@ Once no cause lists a node any more, its replacement is withdrawn, unless its tr
 cause: it chooses several nodes together, and what comes in their place.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.reasons import ReplacementTrigger
+from autoscaler.scaledown.notices import advised, noticed
 from autoscaler.scaledown.repair import unhealthy
 from autoscaler.scaledown.replacement import Replacement, ReplacementForecast, due_age_s, requested
 from autoscaler.scaledown.replacement_cause import Cause, CauseContext, CauseSource
@@ -36,7 +38,7 @@ def expired(context: CauseContext) -> Iterator[Cause]:
             yield Cause(trigger=ReplacementTrigger.EXPIRED, node=node, since=due)
 
 
-SOURCES: tuple[CauseSource, ...] = (unhealthy, asked_for, expired)
+SOURCES: tuple[CauseSource, ...] = (noticed, unhealthy, asked_for, advised, expired)
 """In order of urgency; a node that several list has the first one's cause."""
 
 URGENT = frozenset((ReplacementTrigger.NOTICED, ReplacementTrigger.UNHEALTHY))
@@ -59,7 +61,8 @@ def wanted(config: Config, groups: Groups) -> bool:
     """Whether scale-down is enabled, and the configuration or any group asks for replacements."""
     options = config.replacement
     aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in groups.all)
-    on = bool(config.repair.node_repair_policy) or aged or options.replace_annotated_nodes or options.consolidation
+    asked = config.repair.node_repair_policy or config.notices.node_notices
+    on = bool(asked) or aged or options.replace_annotated_nodes or options.consolidation
     return on and config.scale_down.scale_down_enabled
 
 
@@ -68,14 +71,19 @@ def seen_with(
 ) -> ReplacementForecast:
     """Return the forecast with what the causes of its nodes say."""
     listed = [cause for name in replacement.nodes if (cause := causes_by_node.get(name)) is not None]
-    moments = [cause.leave_at for cause in listed if cause.leave_at is not None]
     return msgspec.structs.replace(
         forecast,
         withdrawn=not listed and replacement.trigger not in LASTING,
         grace_over=next((cause.grace_over for cause in listed), ""),
         held=next((cause.held for cause in listed if cause.held is not None), None),
-        leave_at=min(moments, key=lambda moment: moment.mono, default=None),
+        leave_at=_first(cause.leave_at for cause in listed),
+        deadline=_first(cause.deadline for cause in listed),
     )
+
+
+def _first(moments: Iterable[Instant | None]) -> Instant | None:
+    known = (moment for moment in moments if moment is not None)
+    return min(known, key=lambda moment: moment.mono, default=None)
 
 
 def _oldest_first(context: CauseContext) -> list[Node]:

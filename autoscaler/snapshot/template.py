@@ -13,6 +13,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TemplateOptions
 from autoscaler.objects.node import DELETION_CANDIDATE, HOSTNAME, TO_BE_DELETED, Node, NodeCondition
+from autoscaler.objects.notice_taints import NOTICE_TAINTS
 from autoscaler.objects.pod import Pod
 from autoscaler.snapshot.devices import DevicePool
 
@@ -126,7 +127,13 @@ def passing_taints(options: TemplateOptions, rules: Rules) -> PassingTaints:
         startup=frozenset((*options.startup_taint, *options.ignore_taint)),
         startup_prefixes=(*STARTUP_PREFIXES, *options.startup_taint_prefix),
         status=frozenset(options.status_taint),
-        condition=CONDITION_TAINTS | {IMPAIRED_VOLUMES} if rules.impaired_volumes_taint_ignored else CONDITION_TAINTS,
+        condition=frozenset(
+            (
+                *CONDITION_TAINTS,
+                *((IMPAIRED_VOLUMES,) if rules.impaired_volumes_taint_ignored else ()),
+                *(NOTICE_TAINTS if rules.notice_taints_ignored else ()),
+            )
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from autoscaler.observe.metrics.labels import (
     Function,
     LimitedResource,
     Mismatch,
+    NoticedPodResult,
     PassActivity,
     PendingKind,
     Recorded,
@@ -167,6 +168,11 @@ TABLE: tuple[Metric, ...] = (
         reason="why it failed, as in the event `ScaleDownFailed`",
     ),
     counter("evicted_pods_total", "Pods evicted from nodes being removed.", eviction_result=listed(EvictionResult)),
+    counter(
+        "noticed_pods_total",
+        "Pods on nodes whose machine left as announced: those that had left before it, and those that had not.",
+        result=listed(NoticedPodResult),
+    ),
     gauge("unneeded_nodes_count", "Nodes that could be removed."),
     gauge(
         "unremovable_nodes_count",

@@ -44,6 +44,13 @@ class EvictionResult(StrEnum):
     FAILED = "failed"
 
 
+class NoticedPodResult(StrEnum):
+    """Whether a pod left before its machine did."""
+
+    LEFT = "left"
+    REMAINED = "remained"
+
+
 class Direction(StrEnum):
     """The direction of a scaling that was skipped."""
 

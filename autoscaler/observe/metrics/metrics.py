@@ -19,6 +19,7 @@ from autoscaler.observe.metrics.labels import (
     Function,
     LimitedResource,
     Mismatch,
+    NoticedPodResult,
     PassActivity,
     PendingKind,
     Recorded,
@@ -105,6 +106,8 @@ class Metrics:
             self._series.add("template_shortfalls_total", 0, lack)
         for result in EvictionResult:
             self._series.add("evicted_pods_total", 0, result)
+        for fate in NoticedPodResult:
+            self._series.add("noticed_pods_total", 0, fate)
         for direction in Direction:
             for resource in LimitedResource:
                 self._series.add("skipped_scale_events_count", 0, direction, resource)
@@ -308,6 +311,10 @@ class Metrics:
     def evicted(self, pods: int, result: EvictionResult) -> None:
         """Count evictions by result."""
         self._series.add("evicted_pods_total", pods, result)
+
+    def noticed_pods(self, pods: int, result: NoticedPodResult) -> None:
+        """Count pods of nodes whose machine left as announced."""
+        self._series.add("noticed_pods_total", pods, result)
 
     def unregistered_removed(self, machines: int) -> None:
         """Count deleted machines that never registered."""

@@ -10,6 +10,7 @@ from autoscaler.actuation.cloud import Cloud, DeleteResult
 from autoscaler.actuation.deletion import Deleter, RemovalPorts, StartedRemovals
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.machine_deletion import CALL_S
+from autoscaler.actuation.recheck import RecheckOptions
 from autoscaler.actuation.removal_outcome import Finished
 from autoscaler.clock import Instant, ThreadExecutor, VirtualClock
 from autoscaler.config.rules import Rules
@@ -25,7 +26,7 @@ from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.snapshot.cluster import Related
-from cloudprovider.interface import ErrorClass, InstanceError, NodeRef, ProviderError
+from cloudprovider.interface import ErrorClass, InstanceError, NodeRef, NoticeKind, ProviderError
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import CloudSpec, GroupSpec, MachineSpec
 from tests.builders import a_node, a_pod
@@ -199,6 +200,7 @@ class Counts:
         self.pending: list[int] = []
         self.evicted = {True: 0, False: 0}
         self.failed: list[str] = []
+        self.fates: list[tuple[int, int]] = []
         self.removed: list[tuple[str, str, RemovedAs]] = []
         self.on_removed: Callable[[], object] = lambda: None
 
@@ -211,6 +213,9 @@ class Counts:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         self.removed.append((group, node.name, removed_as))
         self.on_removed()
+
+    def machine_left(self, left: int, remained: int) -> None:
+        self.fates.append((left, remained))
 
     def removal_failed(self, why: str) -> None:
         self.failed.append(why)
@@ -267,9 +272,9 @@ class DeletionStage:
                 call_s=call_s,
             ),
             self.tracker,
-            config or Drain(),
-            rules or Rules(),
-            expendable_below=-10,
+            RecheckOptions(
+                drain=config or Drain(), rules=rules or Rules(), notices=tuple(NoticeKind), expendable_below=-10
+            ),
         )
 
     def __enter__(self) -> "DeletionStage":

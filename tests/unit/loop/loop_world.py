@@ -228,6 +228,9 @@ class LoopWorld:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         pass
 
+    def machine_left(self, left: int, remained: int) -> None:
+        pass
+
     def removal_failed(self, why: str) -> None:
         pass
 

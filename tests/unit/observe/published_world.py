@@ -106,5 +106,8 @@ class PublishedWorld(LoopWorld):
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         self.publisher.node_removed(group, node, removed_as)
 
+    def machine_left(self, left: int, remained: int) -> None:
+        self.publisher.machine_left(left, remained)
+
     def removal_failed(self, why: str) -> None:
         self.publisher.removal_failed(why)

@@ -93,6 +93,13 @@ def test_impaired_volumes_stay_where_rules_say_so() -> None:
     assert not passing_taints(OPTIONS, Rules(impaired_volumes_taint_ignored=False)).passes(IMPAIRED_VOLUMES)
 
 
+@pytest.mark.parametrize("ignored", [True, False])
+def test_the_end_of_one_machine_is_announced_for_no_new_one_where_rules_say_so(ignored: bool) -> None:
+    taints = passing_taints(OPTIONS, Rules(notice_taints_ignored=ignored))
+    assert taints.passes("aws-node-termination-handler/spot-itn") is ignored
+    assert taints.passes("cloud.google.com/impending-node-termination")
+
+
 @pytest.mark.parametrize(
     ("key", "starting"),
     [
