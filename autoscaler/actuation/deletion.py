@@ -15,14 +15,14 @@ import msgspec
 from autoscaler.actuation.deletion_batcher import AtomicBatch, NodeDeletionBatcher
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.drain import Drainer
+from autoscaler.actuation.drain_rounds import DrainRounds
 from autoscaler.actuation.evict import Evictor
 from autoscaler.actuation.machine_deletion import CALL_S, MachineDeleter, MachineDeletion
-from autoscaler.actuation.noticed_drain import LeavingNode, NoticedDrain, NoticedDrainParts
+from autoscaler.actuation.noticed_drain import LeavingMachine, NoticedDrain, NoticedDrainParts
 from autoscaler.actuation.recheck import Recheck, RecheckOptions
 from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_job import FreshReader, RemovalJob
 from autoscaler.actuation.removal_outcome import Aborted, AbortReason, Finished, RemovalOutcome
-from autoscaler.actuation.rounds import Rounds
 from autoscaler.actuation.taint_latency import TaintLatency
 from autoscaler.actuation.taints import DeletionTaint, HardTaint
 from autoscaler.actuation.write_gate import Stopping, WriteGate
@@ -96,7 +96,7 @@ class Deleter:
             config,
             self._removed,
         )
-        self._rounds = Rounds(ports.executor, ports.clock)
+        self._rounds = DrainRounds(ports.executor, ports.clock)
         self._windows: NodeDeletionBatcher[RemovalJob] = NodeDeletionBatcher()
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
@@ -129,12 +129,12 @@ class Deleter:
 
     def _leave(self, removal: Removal) -> None:
         """Empty a node before its machine leaves; also the taint is put beside the pass, as there may be many."""
-        leaving = LeavingNode(RemovalJob(removal, self._hard_taint.mark(removal.node), None))
+        leaving = LeavingMachine(RemovalJob(removal, self._hard_taint.mark(removal.node), None))
         self.tracker.started(removal)
         self._events.started(removal)
         self._rounds.add(lambda: self._round(leaving))
 
-    def _round(self, leaving: LeavingNode) -> float | None:
+    def _round(self, leaving: LeavingMachine) -> float | None:
         """Return the seconds until the next round; None if the removal has ended."""
         waits: list[float] = []
         self._guarded((leaving.job,), lambda: waits.append(self._noticed.round(leaving)))

@@ -31,7 +31,7 @@ _SPARE_S = 5.0
 """Seconds between the last moment of a shortened grace period and the deadline."""
 
 
-class LeavingNode:
+class LeavingMachine:
     """A node whose machine leaves, and what has been done so far. One thread at a time works on it."""
 
     def __init__(self, job: RemovalJob) -> None:
@@ -91,7 +91,7 @@ class NoticedDrain:
         self._config = config
         self._removed = removed
 
-    def round(self, leaving: LeavingNode) -> float:
+    def round(self, leaving: LeavingMachine) -> float:
         """Do what can be done for a node now; return the seconds until the next round."""
         job = leaving.job
         self._gate.pause(0.0)
@@ -112,7 +112,7 @@ class NoticedDrain:
         self._evict(leaving)
         return _POLL_S
 
-    def _taint(self, leaving: LeavingNode) -> bool:
+    def _taint(self, leaving: LeavingMachine) -> bool:
         job = leaving.job
         try:
             self._hard_taint.put(job.removal.node, job.mark)
@@ -129,7 +129,7 @@ class NoticedDrain:
         self._events.tainted(job.removal.node)
         return True
 
-    def _evict(self, leaving: LeavingNode) -> None:
+    def _evict(self, leaving: LeavingMachine) -> None:
         for pod, limit_s in self._limited(leaving.remaining, leaving.deadline.mono - self._gate.now().mono):
             now = self._gate.now().mono
             left_s = leaving.deadline.mono - now
@@ -152,7 +152,7 @@ class NoticedDrain:
         config = self._config
         return config.drain_priority_config or (DrainPriority(0, config.max_graceful_termination_sec),)
 
-    def _delete(self, leaving: LeavingNode) -> float:
+    def _delete(self, leaving: LeavingMachine) -> float:
         """Delete the machine of an empty node; if that is refused, wait until it leaves by itself."""
         result = self._commit.delete((leaving.job,))
         if result.going:
@@ -167,7 +167,7 @@ class NoticedDrain:
         leaving.kept = aborted
         return _DELETION_RETRY_S
 
-    def _gone(self, leaving: LeavingNode, aborted: Aborted) -> float:
+    def _gone(self, leaving: LeavingMachine, aborted: Aborted) -> float:
         """Conclude that the machine has left, or raise why the removal ends."""
         if aborted.why is not AbortReason.NODE_GONE:
             raise aborted
@@ -178,17 +178,17 @@ class NoticedDrain:
         self._left(leaving)
         return 0.0
 
-    def _left(self, leaving: LeavingNode) -> None:
+    def _left(self, leaving: LeavingMachine) -> None:
         self._count(leaving)
         self._removed(leaving.job)
 
-    def _give_up(self, leaving: LeavingNode) -> None:
+    def _give_up(self, leaving: LeavingMachine) -> None:
         if leaving.kept is not None and not leaving.remaining:
             raise leaving.kept
         self._count(leaving)
         names = ", ".join(pod.key for pod in leaving.remaining[:10])
         raise Aborted(AbortReason.PODS_REMAIN, f"the machine is still there, and so are {names or 'no pods'}")
 
-    def _count(self, leaving: LeavingNode) -> None:
+    def _count(self, leaving: LeavingMachine) -> None:
         remained = len(leaving.remaining)
         self._events.listener.machine_left(len(leaving.seen) - remained, remained)

@@ -14,7 +14,7 @@ RoundWork = Callable[[], float | None]
 """Returns the seconds until the next round; None: it is over. It handles its own errors."""
 
 
-class Rounds:
+class DrainRounds:
     """Works that wait for their next round. Threads may share it.
 
     When the program stops, each work gets one more round at once, so that it can end in an orderly way.
