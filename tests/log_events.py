@@ -33,6 +33,7 @@ MEANINGS: Mapping[str, str] = {
     "api_server.heard_again": "The watches of these kinds report again.",
     "companion.failed": "Headroom, reservations, estimates or clean-up has failed; it is tried again.",
     "companion.crashed": "Headroom, reservations, estimates or clean-up met an unexpected error; the stack follows.",
+    "resize.deferred": "A pod cannot grow in place: its node `lacks` this much. Logged once, for the first 20 pods.",
     # Scale-up
     "scale_up.decided": "Nodes were requested from a group, for so many pods.",
     "scale_up.failed": "The provider refused nodes, or delivered only `added` of them. The group backs off.",

@@ -77,6 +77,11 @@ class Pods(msgspec.Struct, frozen=True):
     pod_injection_limit: Annotated[
         Count, "Maximum number of such additions, and of pods that need nodes including them."
     ] = 5000
+    room_for_deferred_resizes: Annotated[
+        Switch,
+        "If a pod cannot grow in place because its node is full, keep room for it on another. Nothing is evicted.",
+        Support.OURS,
+    ] = False
     enable_graceful_degradation: Annotated[
         Switch, "Stop placing pending pods when it takes too long.", Support.NOT_APPLICABLE, _PLACED_SOON
     ] = False

@@ -19,6 +19,7 @@ from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipped, Waiting
 from autoscaler.scaleup.next_zone import verdict
 from autoscaler.scaleup.pending import expendable
+from autoscaler.scheduling.deferred_resizes import deferred_resizes
 from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer
@@ -77,17 +78,20 @@ def explain_running(target: str, pod: Pod, node: str, view: ClusterView) -> PodE
     return PodExplanation(
         target=target,
         verdict=RUNS,
-        message=f"has finished {where}" if pod.finished else f"runs {where}{_resize(pod.cls)}",
+        message=f"has finished {where}" if pod.finished else f"runs {where}{_resize(pod, view)}",
         node=node,
         requests=_requests(pod.cls),
     )
 
 
-def _resize(cls: PodClass) -> str:
+def _resize(pod: Pod, view: ClusterView) -> str:
+    cls = pod.cls
     if cls.resize_pending == INFEASIBLE:
         return "; its resize is infeasible there, so its requests do not count"
     if cls.held_for_resize:
-        state = "is deferred" if cls.resize_pending == DEFERRED else "is under way"
+        short = next((one.shortage for one in deferred_resizes(view) if one.pod.key == pod.key), "")
+        deferred = f"is deferred, because the node lacks {short}" if short else "is deferred"
+        state = deferred if cls.resize_pending == DEFERRED else "is under way"
         return f"; its resize {state}, and until it is finished the larger requests count"
     return ""
 

@@ -29,6 +29,7 @@ from autoscaler.observe.report import (
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry.state import Registry
 from autoscaler.scaleup.gangs import waiting_gangs
+from autoscaler.scheduling.deferred_resizes import deferred_resizes
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -100,6 +101,7 @@ def _filled(report: PassReport, stage: Observed) -> PassReport:
         templates=stage.templates,
         device_pools=stage.device_pools,
         shortfalls=stage.shortfalls,
+        deferred_resizes=deferred_resizes(stage.view),
         repairs=stage.repairs,
         pods=stage.pods if isinstance(stage, PodsSorted) else PendingPods(),
         scale_up=stage.scale_up if isinstance(stage, Grown) else ScaleUpReport(result=ScaleUpResult.NOT_TRIED),

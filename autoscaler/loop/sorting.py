@@ -20,6 +20,7 @@ from autoscaler.scaleup.gangs import GangCensus
 from autoscaler.scaleup.pause_pods import filter_yielding
 from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_new_until, too_young
 from autoscaler.scaleup.pods_to_come import pods_to_come, within_limit
+from autoscaler.scaleup.room_for_resizes import room_for_resizes
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile, profile_of
 from autoscaler.snapshot.merging import merged
@@ -176,8 +177,11 @@ def _ordinary(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def with_pods_to_come(stage: Simulated, interner: PodInterner) -> Simulated:
-    """Return the stage with the pods that controllers have yet to create, if the configuration counts them."""
+    """Return the stage with the pods that controllers have yet to create, as far as the configuration counts them."""
     options = stage.config.pods
+    if options.room_for_deferred_resizes:
+        resized = room_for_resizes(stage.view, options.pod_injection_limit, interner)
+        stage = replace(stage, fake_pods=(*stage.fake_pods, *resized))
     if not options.enable_proactive_scaleup:
         return stage
     trial = stage.placer.trial

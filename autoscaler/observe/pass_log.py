@@ -1,6 +1,7 @@
 """Writes the log lines of a pass: one for each decision and each problem, with constant event names."""
 
 from collections import Counter
+from itertools import islice
 
 from autoscaler.logs import DETAIL, Log
 from autoscaler.observe import event_texts
@@ -14,6 +15,8 @@ from autoscaler.scaleup.plan import Resized
 
 log = Log(__name__)
 
+_MOST_DEFERRED = 20
+"""Lines on resizes in one pass."""
 _END_EVENTS = {PassEnd.UNHEALTHY: "cluster.unhealthy", PassEnd.EMPTY_CLUSTER: "cluster.empty"}
 _WAITING = frozenset(reason.value for reason in Waiting)
 _STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
@@ -32,6 +35,7 @@ class PassLog:
         self._expander_error = ""
         self._stages: dict[str, ReplacementStage] = {}
         self._silent: frozenset[str] = frozenset()
+        self._deferred: frozenset[str] = frozenset()
 
     def pass_ended(self, report: PassReport, status: PublishedStatus) -> None:
         """Log a pass; `status` is its published status."""
@@ -47,6 +51,7 @@ class PassLog:
                 node=shortfall.node,
                 text=event_texts.short_of_template(shortfall),
             )
+        self._write_deferred(report)
         self._write_unpriced(report)
         for correction in report.repairs.corrections:
             _write_correction(correction)
@@ -71,6 +76,13 @@ class PassLog:
                 nodes=len(status.nodes),
                 pending=len(status.pods),
             )
+
+    def _write_deferred(self, report: PassReport) -> None:
+        """Log the resizes that wait since this pass."""
+        known, self._deferred = self._deferred, frozenset(resize.pod.key for resize in report.deferred_resizes)
+        new = (resize for resize in report.deferred_resizes if resize.pod.key not in known)
+        for resize in islice(new, _MOST_DEFERRED):
+            log.info("resize.deferred", pod=resize.pod.key, node=resize.node, lacks=resize.shortage)
 
     def _write_end(self, report: PassReport) -> None:
         changed = (report.end, report.error) != (self._end, self._error)

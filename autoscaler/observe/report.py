@@ -19,6 +19,7 @@ from autoscaler.scaleup.gangs import WaitingGang
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
+from autoscaler.scheduling.deferred_resizes import DeferredResize
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import InstanceError
@@ -135,6 +136,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of each attempt to grow a group, in order: for pods, replacements and minimum sizes."""
     replacements: ReplacementReport = ReplacementReport()
     scale_down: ScaleDownReport = ScaleDownReport()
+    deferred_resizes: tuple[DeferredResize, ...] = ()
+    """Pods whose resize in place waits because their node is full."""
     status_changes: tuple[StatusChange, ...] = ()
     """Statuses written for ProvisioningRequests and CapacityBuffers, in order. The next pass repeats a failed write."""
     requests_served: int = 0

@@ -43,9 +43,14 @@ def class_of_fake_pods(
 _CREATORS = ("ReplicaSet", "StatefulSet", "Job")
 
 
+def is_recreated(cls: PodClass) -> bool:
+    """Whether a controller that is no DaemonSet creates a new pod for each that has gone."""
+    return cls.owner is not None and cls.owner.kind in _CREATORS
+
+
 def to_come(cls: PodClass) -> bool:
     """Whether pods of a class stand for those that their controller has yet to create."""
-    return cls.simulated and cls.owner is not None and cls.owner.kind in _CREATORS
+    return cls.simulated and is_recreated(cls)
 
 
 def stands_for(kind: str, pod: Pod) -> bool:

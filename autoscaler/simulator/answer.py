@@ -183,6 +183,15 @@ class GangAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     node_price: float | None = None
 
 
+class WaitingResize(AnswerPart, frozen=True, kw_only=True):
+    """A pod whose resize in place waits because its node is full."""
+
+    pod: str
+    node: str
+    lacks: dict[str, str] = {}
+    """Quantities of which the node has too little, for all its pods together."""
+
+
 class Reasons(AnswerPart, frozen=True, kw_only=True):
     """Typed reasons. Each pending pod is in exactly one of the first four lists."""
 
@@ -226,6 +235,7 @@ class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     deleted_drain: list[LeavingNode] = []
     cloud_deletes: list[CloudDelete] = []
     replacements: list[ReplacementAnswer] = []
+    deferred_resizes: list[WaitingResize] = []
     target_sizes: dict[str, int] = {}
     expander_answers: list[ExpanderAnswer] = []
     """Answers of the gRPC expander, in the form of the scenario file."""

@@ -9,6 +9,7 @@ import msgspec
 from autoscaler.explain.answer import owner_of
 from autoscaler.explain.time_left import time_left_s, unneeded_since
 from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.objects import quantity
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.gang_summary import gang_statuses
@@ -21,6 +22,7 @@ from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.scheduling.deferred_resizes import DeferredResize
 from autoscaler.simulator.answer import (
     CloudDelete,
     Cost,
@@ -40,6 +42,7 @@ from autoscaler.simulator.answer import (
     StuckPods,
     UnneededNode,
     WaitingPods,
+    WaitingResize,
 )
 
 
@@ -74,6 +77,7 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
         deleted_empty=_leaving(report.scale_down.deletions.empty),
         deleted_drain=_leaving(report.scale_down.deletions.drained),
         replacements=[_replacement(replacement) for replacement in report.replacements.all],
+        deferred_resizes=[_resize(resize) for resize in report.deferred_resizes],
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
         conditions_set=[
@@ -96,6 +100,11 @@ def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: 
         cost=_cost(report, targets),
         timings=dict(report.timings),
     )
+
+
+def _resize(resize: DeferredResize) -> WaitingResize:
+    lacks = {resource: quantity.text(resource, amount) for resource, amount in sorted(resize.lacks.items())}
+    return WaitingResize(pod=resize.pod.key, node=resize.node, lacks=lacks)
 
 
 def _replacement(replacement: Replacement) -> ReplacementAnswer:

@@ -133,3 +133,24 @@ def test_a_node_on_which_a_csi_driver_comes_later_is_upcoming(created: str, incr
     document["changes"][0]["addNodes"][0]["metadata"]["creationTimestamp"] = created
     runs = play(decode(json.dumps(document).encode(), "drivers")).runs
     assert [[one.increase for one in run.scale_ups] for run in runs] == increases
+
+
+def test_a_deferred_resize_says_what_its_node_lacks_and_buys_nothing() -> None:
+    for run in answer("resize-deferred.yaml").runs:
+        assert [(one.pod, one.node, one.lacks) for one in run.deferred_resizes] == [
+            ("default/r", "n1", {"cpu": "1500m"})
+        ]
+        assert run.scale_ups == []
+
+
+def test_room_for_a_deferred_resize_is_bought_once_and_kept() -> None:
+    runs = answer("resize-deferred.yaml", **{"room-for-deferred-resizes": "true"}).runs
+    assert [[(one.group, one.increase) for one in run.scale_ups] for run in runs] == [[("g", 1)], [], []]
+    assert [(run.deleted_drain, run.deleted_empty) for run in runs] == [([], [])] * 3
+    assert runs[-1].unneeded_nodes == []
+
+
+def test_a_deferred_resize_is_explained() -> None:
+    (found,) = play_and_explain(scenario("resize-deferred.yaml"), parse_targets(["pod/default/r"]), run=0).explained
+    assert isinstance(found, PodExplanation)
+    assert "its resize is deferred, because the node lacks 1.5 cpu" in found.message

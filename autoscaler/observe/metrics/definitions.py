@@ -246,6 +246,7 @@ TABLE: tuple[Metric, ...] = (
         "Times that new nodes of a group had less than the group's template.",
         lack=listed(Lack),
     ),
+    gauge("deferred_resizes", "Pods whose resize in place waits because their node is full."),
     gauge("replacements_in_progress", "Replacements of nodes in progress.", trigger=listed(ReplacementTrigger)),
     gauge(
         "replacements_waiting",

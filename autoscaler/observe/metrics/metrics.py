@@ -218,6 +218,10 @@ class Metrics:
             self._series.remove(name, *labels)
         self._group_series = set(values)
 
+    def deferred_resizes(self, pods: int) -> None:
+        """Set the number of pods whose resize waits."""
+        self._series.set("deferred_resizes", pods)
+
     # Replacements.
 
     def replacements(self, in_progress: Mapping[ReplacementTrigger, int]) -> None:

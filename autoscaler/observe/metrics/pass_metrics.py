@@ -122,6 +122,7 @@ class PassMetrics:
         self._cluster(report, report.view, report.registry, groups)
         if self._config.features.capacity_buffer_controller_enabled:
             self._metrics.buffers_reconciled(report.now.wall)
+        self._metrics.deferred_resizes(len(report.deferred_resizes))
         self._cloud_failures(report, report.view, report.registry)
         self._decisions(report)
         if report.scale_up.result not in (None, ScaleUpResult.NOT_TRIED):

@@ -20,7 +20,7 @@ from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
-from tests.builders import a_node, replicas
+from tests.builders import a_node, a_pod, replicas
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
@@ -182,3 +182,19 @@ def test_groups_without_a_price_are_named_once_where_prices_matter() -> None:
     assert journal.of(report) == ['groups.without_price groups="web, db"']
     assert journal.of(report) == []
     unconfigure()
+
+
+def test_a_resize_that_waits_is_logged_once(journal: Journal) -> None:
+    world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
+    assert journal.of(world.run()) == []
+    status = {
+        "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+    }
+    world.submit(a_pod("r", cpu="6", node="n1", status=status))
+    assert journal.of(world.run(after_s=15)) == ['resize.deferred pod=default/r node=n1 lacks="2 cpu"']
+    assert journal.of(world.run(after_s=15)) == []
+    world.cluster.remove_pod("default/r")
+    assert journal.of(world.run(after_s=15)) == []
+    world.submit(a_pod("r", cpu="6", node="n1", status=status))
+    assert journal.of(world.run(after_s=15)) == ['resize.deferred pod=default/r node=n1 lacks="2 cpu"']

@@ -308,3 +308,14 @@ def test_durations_are_published_by_function() -> None:
     assert series[of("function_duration_quantile_seconds_sum", function="scaleUp")] == 0.25
     assert not [name for name in series if "unknown" in name and not name.startswith("pass_phase_")]
     assert series[of("pass_phase_duration_seconds_sum", phase="unknown")] == 9.0
+
+
+def test_resizes_that_wait_are_counted() -> None:
+    world, gauges = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")]), Gauges()
+    assert gauges.take(world.run())["deferred_resizes"] == 0
+    status = {
+        "containerStatuses": [{"name": "main", "allocatedResources": {"cpu": "1"}}],
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": "Deferred"}],
+    }
+    world.submit(a_pod("r", cpu="6", node="n1", status=status))
+    assert gauges.take(world.run(after_s=15))["deferred_resizes"] == 1
