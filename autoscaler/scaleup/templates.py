@@ -5,7 +5,8 @@ any node of the group. Source of the rules: Cluster Autoscaler's mixed template 
 very same `Template` object pass after pass.
 """
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -137,7 +138,8 @@ def choose_templates(
     same_daemons = daemon_sets == cache.daemon_sets
     daemons = cache.daemons if same_daemons else tuple(template_daemon(found, terms.interner) for found in daemon_sets)
     pools = pools_by_node(view.related.resource_slices)
-    maker = _Maker(view, terms, now, readings.terms.taints, daemons, same_daemons, pools)
+    common_features = functools.cache(lambda: _common_features(view))
+    maker = _Maker(view, terms, now, readings.terms.taints, daemons, same_daemons, pools, common_features)
     examples = find_examples(view, readings, terms.rules, terms.health, now)
     entries, faults = _entries(maker, examples, cache)
     lower = _lowered(entries, examples, cache)
@@ -154,6 +156,11 @@ def choose_templates(
         shortfalls=tuple(maker.shortfalls(entries, cache)),
     )
     return templates, after
+
+
+def _common_features(view: ClusterView) -> frozenset[str]:
+    kinds = {node.declared_features for node in view.nodes}
+    return frozenset.intersection(*kinds) if kinds else frozenset()
 
 
 def _entries(
@@ -203,6 +210,8 @@ class _Maker(msgspec.Struct, frozen=True):
     """Whether the DaemonSets are those of the pass before."""
     pools: Mapping[str, tuple[DevicePool, ...]]
     """Device pools by node name."""
+    common_features: Callable[[], frozenset[str]]
+    """Returns the features that every node declares; looks at all nodes when it is first called."""
 
     def entry(self, group: Group, examples: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
         """Return the best entry of a group; raises `ValueError` or `msgspec.MsgspecError` where only the cloud could
@@ -338,10 +347,7 @@ class _Maker(msgspec.Struct, frozen=True):
 
     def _features(self, cloud: NodeTemplate) -> frozenset[str]:
         """Return the features that a new node declares: what the cloud says, else what all nodes have in common."""
-        if cloud.declared_features:
-            return frozenset(cloud.declared_features)
-        kinds = {node.declared_features for node in self.view.nodes}
-        return frozenset.intersection(*kinds) if kinds else frozenset()
+        return frozenset(cloud.declared_features) or self.common_features()
 
     def _made(
         self, group_id: str, example: Node, pods: tuple[Pod, ...], brought: Brought, *, all_daemons: bool
