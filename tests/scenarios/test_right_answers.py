@@ -154,3 +154,18 @@ def test_a_deferred_resize_is_explained() -> None:
     (found,) = play_and_explain(scenario("resize-deferred.yaml"), parse_targets(["pod/default/r"]), run=0).explained
     assert isinstance(found, PodExplanation)
     assert "its resize is deferred, because the node lacks 1.5 cpu" in found.message
+
+
+def test_a_csi_driver_that_runs_on_no_node_of_a_group_is_the_reason() -> None:
+    document = yaml.safe_load((CASES / "csi-driver-comes-later.yaml").read_text())
+    document["csiNodes"][0]["spec"]["drivers"] = []
+    del document["changes"]
+    (explained,) = play_and_explain(
+        decode(json.dumps(document).encode(), "no driver"), parse_targets(["pod/default/new"]), run=0
+    ).explained
+    assert isinstance(explained, PodExplanation)
+    assert explained.remedy is not None
+    assert (
+        explained.remedy.cause
+        == "has volumes of CSI driver disk.example.com, which does not run on new nodes of group g"
+    )
