@@ -347,6 +347,16 @@ class Headline(msgspec.Struct, frozen=True, kw_only=True):
     tone: Tone
 
 
+class ResizeStatus(msgspec.Struct, frozen=True):
+    """A pod that cannot grow in place."""
+
+    pod: str
+    """`namespace/name`."""
+    node: str
+    lacks: str
+    """What the node has too little of; empty if there is room by now."""
+
+
 class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is published, as of the last pass. Before the first pass, everything but `process` is empty."""
 
@@ -363,6 +373,8 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     gangs: tuple[GangStatus, ...] = ()
     decisions: tuple[Decision, ...] = ()
     """Decisions of this pass only; the board keeps the history."""
+    deferred_resizes: tuple[ResizeStatus, ...] = ()
+    """Pods that cannot grow in place, because their nodes are full."""
     disruption_budgets: tuple[DisruptionUse, ...] = ()
     """How far disruption budgets are used."""
     events: tuple[RecentEvent, ...] = ()

@@ -29,6 +29,7 @@ from autoscaler.observe.status import (
     PodStatus,
     PublishedStatus,
     RecentEvent,
+    ResizeStatus,
     ScaleDownActivity,
     ScaleUpActivity,
     Scope,
@@ -80,7 +81,8 @@ def _summarised(
 ) -> PublishedStatus:
     replace = msgspec.structs.replace
     shown = replace(before, last_pass=_pass(report, number), decisions=(), events=events)
-    shown = replace(shown, disruption_budgets=report.replacements.budgets)
+    resizes = tuple(ResizeStatus(one.pod.key, one.node, one.shortage) for one in report.deferred_resizes)
+    shown = replace(shown, disruption_budgets=report.replacements.budgets, deferred_resizes=resizes)
     view, registry = report.view, report.registry
     if view is None:
         return shown

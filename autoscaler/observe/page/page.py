@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from autoscaler.observe.cost import cost_of
 from autoscaler.observe.http.health import OK, HealthResult
 from autoscaler.observe.page.capacity import capacity_bars
+from autoscaler.observe.page.deferred_resizes import deferred_resizes_table
 from autoscaler.observe.page.disruption_budgets import disruption_budgets_table
 from autoscaler.observe.page.document import PageOptions, document, refresh_text
 from autoscaler.observe.page.format import lasting, moment
@@ -174,6 +175,7 @@ def _sections(
         ("Capacity", capacity_bars(status.cluster, status.groups)),
         ("Node groups", groups if status.groups else _empty("The provider has no node groups.")),
         *of_companions,
+        ("Resizes that wait", deferred_resizes_table(status.deferred_resizes)),
         ("Disruption budgets", disruption_budgets_table(status.disruption_budgets)),
         ("Nodes", nodes if status.nodes else _empty("There are no nodes.")),
         ("Other events", events_table(events, now_wall) if events else NOTHING),

@@ -29,6 +29,7 @@ from autoscaler.observe.status import (
     PodStatus,
     PublishedStatus,
     RecentEvent,
+    ResizeStatus,
     Stay,
     UndecodedKind,
 )
@@ -443,3 +444,11 @@ def test_what_cannot_be_decoded_is_announced_by_kind(status_of: StatusOf, now_wa
     text = str(status_page(board.view, now_wall, PageOptions()))
     assert "3 of /api/v1/pods cannot be decoded" in text
     assert "<code>shop/&lt;x&gt;</code>: a time cannot be read" in text
+
+
+def test_resizes_that_wait_are_listed_up_to_a_limit(status_of: StatusOf, now_wall: float) -> None:
+    assert "The node lacks" not in page_of(status_of(1), now_wall).text
+    resizes = tuple(ResizeStatus(f"shop/{EVIL}-{number}.", "n1", "1.5 cpu" if number else "") for number in range(60))
+    text = page_of(msgspec.structs.replace(status_of(1), deferred_resizes=resizes), now_wall).text
+    assert [f"shop/{EVIL}-{number}." in text for number in (0, 49, 50)] == [True, True, False]
+    assert ("60 pods" in text, "1.5 cpu" in text, "nothing any more" in text) == (True, True, True)
