@@ -11,7 +11,11 @@ from autoscaler.objects.devices import (
     ResourceSlice,
 )
 from autoscaler.objects.workload import plain_decoder
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.scheduling.device_shares import held_by, together
+from autoscaler.scheduling.device_stock import Stock
 from autoscaler.snapshot.cluster import Related
+from autoscaler.snapshot.devices import pools_by_node
 
 Json = dict[str, Any]
 GPUS = "gpu.nvidia.com"
@@ -151,3 +155,17 @@ def from_template(*templates: str) -> Json:
 def claiming(*claims: str) -> Json:
     """Return the part of a pod's spec that names claims."""
     return {"resourceClaims": [{"name": claim, "resourceClaimName": claim} for claim in claims]}
+
+
+def overdrawn(storage: Storage) -> list[str]:
+    """Return the nodes of whose devices, capacities or counters more is allocated than there is."""
+    slices = [plain_decoder(ResourceSlice).one(one) for one in storage.list("resourceslices.resource.k8s.io")]
+    claims = [plain_decoder(ResourceClaim).one(one) for one in storage.list("resourceclaims.resource.k8s.io")]
+    results = [one for claim in claims if claim.status.allocation for one in claim.status.allocation.devices.results]
+    found = []
+    for node, pools in pools_by_node({one.key: one for one in slices}).items():
+        stock = Stock(pools)
+        mine = [held_by(one) for one in results if (one.driver, one.pool, one.device) in stock.ids]
+        if not all(stock.admits(together(mine[:number]), one) for number, one in enumerate(mine)):
+            found.append(node)
+    return found

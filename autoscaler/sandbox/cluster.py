@@ -21,6 +21,7 @@ import msgspec
 from autoscaler.clock import Clock, Instant, VirtualClock
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.autoscalers import Autoscalers
+from autoscaler.sandbox.actors.claim_controller import ClaimController
 from autoscaler.sandbox.actors.daemonsets import DaemonSets
 from autoscaler.sandbox.actors.deployments import Deployments
 from autoscaler.sandbox.actors.disruption import DisruptionController
@@ -200,6 +201,7 @@ def _actors(
         StatefulSets(storage, informers, controllers),
         DaemonSets(storage, informers, controllers),
         Jobs(storage, informers, controllers),
+        ClaimController(storage, informers),
         Scheduler(storage, informers, Recorder(storage, "default-scheduler", timing), timing),
         Kubelets(storage, informers, timing),
         DisruptionController(storage, informers),

@@ -23,12 +23,25 @@ _DEEPEST = 400
 """Levels of a search."""
 
 
+class PickedDevice(msgspec.Struct, frozen=True):
+    """A device that one request of a claim gets."""
+
+    request: str
+    """`request`, or `request/alternative`."""
+    device_class: str
+    device: DeviceId
+    share: Amounts | None
+    """How much of its capacities, where others may have shares too."""
+    admin: bool
+
+
 class Chosen(msgspec.Struct, frozen=True):
     """Devices that one claim takes; those for administrative access are left out."""
 
     taken: Holding
     seen: frozenset[DeviceId]
     """All of them, with those for administrative access."""
+    picked: Sequence[PickedDevice] = ()
 
 
 def allocate(stock: Stock, taken: Holding, claims: Sequence[Wanted]) -> Sequence[Chosen] | NoAllocation:
@@ -142,9 +155,15 @@ class _Allocator:
             Chosen(
                 together(self._held(number, choice) for number, choice in picked if not choice.admin),
                 frozenset(offers[number].id for number, _ in picked),
+                [self._as_picked(number, choice) for number, choice in picked],
             )
             for picked in self._picked
         ]
+
+    def _as_picked(self, number: int, choice: DeviceChoice) -> PickedDevice:
+        offer = self._stock.offers[number]
+        share = (self._share(number, choice) or {}) if offer.shared else None
+        return PickedDevice(choice.name, choice.device_class, offer.id, share, choice.admin)
 
     def _held(self, number: int, choice: DeviceChoice) -> Holding:
         offer = self._stock.offers[number]

@@ -13,6 +13,8 @@ from autoscaler.snapshot.cluster import Related
 
 _OF_CLASS = "deviceclass.resource.kubernetes.io/"
 """Before the name of a class: the extended resource that always stands for its devices."""
+EXTENDED = "for extended resources"
+"""In place of the name of the claim that stands for them."""
 CANNOT = "cannot allocate all claims"
 
 
@@ -35,7 +37,7 @@ class ClassClaims(msgspec.Struct, frozen=True):
         missing = self.delegated(node)
         if not missing:
             return self.owned
-        return (*self.owned, Wanted("for extended resources", [self.extended[one] for one in missing], []))
+        return (*self.owned, Wanted(EXTENDED, [self.extended[one] for one in missing], []))
 
     def delegated(self, node: Node) -> tuple[str, ...]:
         """Return the extended resources that a node does not offer, so that devices stand for them."""

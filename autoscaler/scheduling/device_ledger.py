@@ -219,6 +219,16 @@ class DeviceLedger:
             wanted.append(asked)
         return allocate(self.stock(position), self.everything_taken(position), wanted)
 
+    def granted(self, cls: PodClass, position: int) -> Sequence[tuple[str, Chosen]]:
+        """Return what the claims of one more pod get on a node, each with its claim: the key of one that is named and
+        not allocated yet, then the name of each that is made from a template, or `EXTENDED`.
+        """
+        found = self.find(cls, position)
+        if isinstance(found, NoAllocation):
+            return ()
+        own = [wanted.claim for wanted in self.owned(cls, position)]
+        return list(zip((*self.lacking(cls), *own), found, strict=True))
+
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class have claims; see `overlay.Watcher`."""
         return bool(cls.resource_claims) or not self._extended.isdisjoint(cls.requests)

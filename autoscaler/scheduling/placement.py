@@ -21,6 +21,7 @@ from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, affinity_peers
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.constraint_cost import WorkGuard, WorkLimit
+from autoscaler.scheduling.device_allocation import Chosen
 from autoscaler.scheduling.device_claims import extended_resources
 from autoscaler.scheduling.device_ledger import DeviceLedger
 from autoscaler.scheduling.devices import DeviceGuard
@@ -188,10 +189,15 @@ class Placer:
             or cls.pod_affinity
             or cls.pod_anti_affinity
             or has_volumes(cls)
-            or (cls.resource_claims and self._profile.device_claims)
-            or self._stands_in(cls)
+            or self.claims_devices(cls)
             or self._profile.default_spread_of(cls)
         )
+
+    def claims_devices(self, cls: PodClass) -> bool:
+        """Whether the class has claims for devices that count, or devices may stand for what it requests."""
+        profile = self._profile
+        claiming = bool(cls.resource_claims) and profile.device_claims and profile.asks(NoFit.DEVICES)
+        return claiming or self._stands_in(cls)
 
     def _stands_in(self, cls: PodClass) -> bool:
         """Whether devices may stand for what the class requests."""
@@ -223,8 +229,7 @@ class Placer:
             yield PortGuard(cls, self._others.tallies)
         if has_volumes(cls):
             yield from volume_guards(cls, self._others.tallies, profile, self._attached)
-        claiming = cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES)
-        if claiming or self._stands_in(cls):
+        if self.claims_devices(cls):
             yield DeviceGuard(cls, trial, self._devices())
         if profile.asks(NoFit.SPREAD):
             yield from spread_guards(cls, self._others.tallies, profile.default_spread_of(cls))
@@ -240,6 +245,10 @@ class Placer:
         if self._ledger is None:
             self._ledger = DeviceLedger(self.trial)
         return self._ledger
+
+    def granted(self, cls: PodClass, position: int) -> Sequence[tuple[str, Chosen]]:
+        """Return the devices that claims of one more pod get on a node: see `DeviceLedger.granted`."""
+        return self._devices().granted(cls, position) if self.claims_devices(cls) else ()
 
     def passing(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window that pass every filter and may be searched."""

@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from autoscaler.config.load import from_options
 from autoscaler.loop.companion import Companion
 from autoscaler.objects.meta import JsonObject
@@ -31,6 +33,7 @@ from cloudprovider.interface import (
     Transient,
 )
 from cloudprovider.static.spec import Call, CloudSpec, CreationFault, GroupSpec, When
+from tests.devices import GPUS, a_part, a_request, claim_template_form, from_template, overdrawn
 from tests.manifests import a_bare_pod
 from tests.worlds import QUICK, a_budget, a_cloud, a_daemon_set, a_deployment, a_group, a_job
 
@@ -53,13 +56,16 @@ _PATIENT = {
 class RandomWorld:
     """A world and what is done to it; the same seed, the same run."""
 
-    def __init__(self, seed: int, companions: tuple[Companion, ...] = (), **options: Any) -> None:
+    def __init__(
+        self, seed: int, companions: tuple[Companion, ...] = (), *, devices: bool = False, **options: Any
+    ) -> None:
         self._dice = random.Random(seed)
+        self._device_dice = random.Random(seed) if devices else None
         self._apps: list[str] = []
         self._jobs = 0
         self._until = math.inf
         self.cloud = self._cloud()
-        objects = [*self._workload()]
+        objects = [*(_DEVICE_OBJECTS if devices else ()), *self._workload()]
         self.options = {**self._options(), **options}
         self.auditor = Auditor()
         config = from_options(self.options, ())
@@ -173,7 +179,7 @@ class RandomWorld:
         dice = self._dice
         cpu = dice.choice(("2", "4", "4", "8"))
         boot = dice.choice(((20.0, 60.0), (60.0, 200.0), (5.0, 5.0), (100.0, 600.0)))
-        return a_group(
+        group = a_group(
             name,
             cpu=cpu,
             memory=dice.choice(("8Gi", "16Gi", "32Gi")),
@@ -186,6 +192,7 @@ class RandomWorld:
             taint=_DEDICATED if dice.random() < 0.2 else None,
             creation_faults=self._creation_faults(),
         )
+        return group if self._device_dice is None else _with_devices(group, self._device_dice.choice(_DEVICES))
 
     def _creation_faults(self) -> tuple[CreationFault, ...]:
         """Now and then, a while in which some machines never come up."""
@@ -242,6 +249,11 @@ class RandomWorld:
         return objects
 
     def _traits(self, name: str) -> dict[str, Any]:
+        dice = self._device_dice
+        claims = from_template(dice.choice(_TEMPLATES)) if dice is not None and dice.random() < 0.6 else {}
+        return claims | self._constraint(name)
+
+    def _constraint(self, name: str) -> dict[str, Any]:
         dice = self._dice
         match dice.randrange(10):
             case 0:
@@ -262,6 +274,45 @@ class RandomWorld:
             case 6:
                 return {"priorityClassName": dice.choice(("high", "expendable"))}
         return {}
+
+
+_SHARED = {"name": "s", "allowMultipleAllocations": True, "capacity": {"memory": {"value": "80Gi"}}}
+_DEVICES: list[JsonObject] = [
+    {},
+    {"devices": [{"name": f"d{number}"} for number in range(4)]},
+    {"devices": [_SHARED, {**_SHARED, "name": "t"}]},
+    {
+        "devices": [a_part("a", "card", memory=1), a_part("b", "card", memory=1), a_part("whole", "card", memory=2)],
+        "sharedCounters": [{"name": "card", "counters": {"memory": {"value": 2}}}],
+    },
+]
+_TEMPLATES = ("one", "two", "share")
+_API = "resource.k8s.io/v1"
+_SHARE = a_request(capacity={"requests": {"memory": "25Gi"}})
+_DEVICE_OBJECTS: list[JsonObject] = [
+    {
+        "apiVersion": _API,
+        "kind": "DeviceClass",
+        "metadata": {"name": GPUS},
+        "spec": {"selectors": [{"cel": {"expression": f"device.driver == '{GPUS}'"}}]},
+    },
+    *(
+        {
+            "apiVersion": _API,
+            "kind": "ResourceClaimTemplate",
+            **claim_template_form(name, request, namespace=namespace),
+        }
+        for name, request in zip(_TEMPLATES, (a_request(), a_request(count=2), _SHARE), strict=True)
+        for namespace in ("default", "kube-system")
+    ),
+]
+
+
+def _with_devices(group: GroupSpec, offer: JsonObject) -> GroupSpec:
+    if not offer or group.template is None:
+        return group
+    slices = [{"spec": {"driver": GPUS, **offer}}]
+    return msgspec.structs.replace(group, template=msgspec.structs.replace(group.template, resource_slices=slices))
 
 
 def _priority(name: str, value: int) -> JsonObject:
@@ -285,7 +336,9 @@ class Auditor(SilentPassListener):
         world.storage.listen("pods", self._pod_changed)
 
     def pass_ended(self, report: PassReport) -> None:
-        """Compare what was bought with who waits for it, and every size with its bounds."""
+        """Compare what was bought with who waits for it, every size with its bounds, and devices with claims."""
+        if self._world is not None and (found := overdrawn(self._world.storage)):
+            self._wrong(f"more is allocated than there is on {', '.join(found)}")
         if report.view is not None:
             waiting = len(report.view.pending)
             bought = sum(max(0, increase.after - increase.before) for increase in report.increases)

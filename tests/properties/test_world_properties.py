@@ -1,5 +1,7 @@
 """Hours of random churn and faults against a live cluster: what may never happen does not, and it all comes to rest."""
 
+from typing import Any
+
 import pytest
 
 from autoscaler.observe.pod_summary import pod_statuses
@@ -9,19 +11,21 @@ from tests.seeds import seeds
 from tests.worlds import tainted
 
 HOUR_S = 3600.0
+DEVICES: dict[str, Any] = {"devices": True, "compatibility": "head"}
 
 
 @pytest.mark.parametrize(
-    ("seed", "hours", "every_s"),
+    ("seed", "hours", "every_s", "options"),
     [
-        *(pytest.param(seed, 2, 120.0, id=f"{seed}: two hours of churn") for seed in seeds(10)),
-        pytest.param(4, 24, 600.0, id="4: a day"),
+        *(pytest.param(seed, 2, 120.0, {}, id=f"{seed}: two hours of churn") for seed in seeds(10)),
+        *(pytest.param(seed, 1, 60.0, DEVICES, id=f"{seed}: an hour with devices") for seed in seeds(4)),
+        pytest.param(4, 24, 600.0, {}, id="4: a day"),
     ],
 )
 def test_nothing_needed_is_lost_nothing_needless_stays_and_it_comes_to_rest(
-    seed: int, hours: int, every_s: float
+    seed: int, hours: int, every_s: float, options: dict[str, Any]
 ) -> None:
-    random = RandomWorld(seed)
+    random = RandomWorld(seed, **options)
     with random.world as world:
         random.churn(hours * HOUR_S, every_s=every_s)
         random.settle()

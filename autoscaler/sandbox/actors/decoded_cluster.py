@@ -5,7 +5,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler.objects.devices import ResourceClaim
+from autoscaler.objects.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from autoscaler.objects.meta import JsonObject, Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod
@@ -42,6 +48,10 @@ _RELATED: tuple[tuple[str, type[Resource]], ...] = (
     ("csistoragecapacities.storage.k8s.io", CsiStorageCapacity),
     ("volumeattachments.storage.k8s.io", VolumeAttachment),
     ("resourceclaims.resource.k8s.io", ResourceClaim),
+    ("resourceclaimtemplates.resource.k8s.io", ResourceClaimTemplate),
+    ("resourceslices.resource.k8s.io", ResourceSlice),
+    ("deviceclasses.resource.k8s.io", DeviceClass),
+    ("devicetaintrules.resource.k8s.io", DeviceTaintRule),
 )
 
 
@@ -84,6 +94,10 @@ class DecodedCluster:
                 csi_storage_capacities=dict(others["csistoragecapacities.storage.k8s.io"]),
                 volume_attachments=dict(others["volumeattachments.storage.k8s.io"]),
                 resource_claims=dict(others["resourceclaims.resource.k8s.io"]),
+                resource_claim_templates=dict(others["resourceclaimtemplates.resource.k8s.io"]),
+                resource_slices=dict(others["resourceslices.resource.k8s.io"]),
+                device_classes=dict(others["deviceclasses.resource.k8s.io"]),
+                device_taint_rules=dict(others["devicetaintrules.resource.k8s.io"]),
             )
         return self._builder.view(Groups(), self._related)
 

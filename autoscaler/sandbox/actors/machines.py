@@ -5,7 +5,7 @@ machine is gone. As with a real kubelet, a node that somebody else deletes does 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from cloudprovider.static.cloud import StaticCloud
 NOT_READY = "node.kubernetes.io/not-ready"
 _MIRROR = "kubernetes.io/config.mirror"
 _SOURCE = "kubernetes.io/config.source"
+_SLICES = "resourceslices.resource.k8s.io"
 _LEASES, _LEASE_NAMESPACE = "leases.coordination.k8s.io", "kube-node-lease"
 _LEASE_S = 40
 """How long a node's lease outlasts the next heartbeat."""
@@ -60,6 +61,7 @@ class _Machine(msgspec.Struct):
     """Whether the machine booted during the run; the others have long been Ready."""
     registered_at: float | None = None
     gone_at: float | None = None
+    offers_devices: bool = False
 
 
 class MachineNodes:
@@ -124,6 +126,9 @@ class MachineNodes:
             machine.registered_at = now.mono
             self._queue.add_at(key, now.mono + self._timing.ready_s)
         elif node is not None:
+            if not machine.offers_devices:
+                self._offer_devices(node, machine.group)
+                machine.offers_devices = True
             self._report(node, now)
             self._queue.add_at(key, now.mono + self._timing.heartbeat_s)
 
@@ -147,6 +152,12 @@ class MachineNodes:
         """Say that the node is Ready, for the first time or again."""
         _patch_conditions(self._storage, node, _conditions(node, now, ready=True))
         self._renew_lease(node, now)
+
+    def _offer_devices(self, node: JsonObject, group: str) -> None:
+        """Let the drivers of the node say which devices it has."""
+        template = self._cloud.group(group).template() or NodeTemplate()
+        for part in _slices_of(node, template.resource_slices):
+            self._storage.apply(self._storage.kind(_SLICES), part, manager="driver")
 
     def _renew_lease(self, node: JsonObject, now: Instant) -> None:
         """Say in the lease of the node that its kubelet lives, until after the next heartbeat."""
@@ -230,6 +241,22 @@ def _new_node(provider_id: str, machine: _Machine, template: NodeTemplate, now: 
         "nodeInfo": _NODE_INFO,
     }
     return node
+
+
+def _slices_of(node: JsonObject, described: Sequence[Mapping[str, Any]]) -> Iterator[JsonObject]:
+    """Yield the ResourceSlices of a node, as its group's template describes them."""
+    name = node["metadata"]["name"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    pools = [(given["spec"]["driver"], (given["spec"].get("pool") or {}).get("name")) for given in described]
+    for number, (given, (driver, pool)) in enumerate(zip(described, pools, strict=True)):
+        count = pools.count((driver, pool))
+        spec = {
+            **{key: value for key, value in given["spec"].items() if key in ("driver", "devices", "sharedCounters")},
+            "nodeName": name,
+            "pool": {"name": f"{name}/{pool}" if pool else name, "generation": 1, "resourceSliceCount": count},
+        }
+        metadata = {"name": f"{name}-{driver}-{number}", "ownerReferences": [owner]}
+        yield {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
 
 
 def mirror_pod(pod: Mapping[str, Any], node: JsonObject) -> JsonObject:

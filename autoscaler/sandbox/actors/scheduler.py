@@ -5,12 +5,14 @@ least allocated node wins, and the name breaks ties.
 """
 
 import math
+from collections.abc import Sequence
 
 from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import EventType
+from autoscaler.sandbox.actors.claim_binder import ClaimBinder
 from autoscaler.sandbox.actors.decoded_cluster import DecodedCluster
 from autoscaler.sandbox.actors.event_recorder import Recorder, subject
 from autoscaler.sandbox.actors.informers import SharedInformers
@@ -24,6 +26,7 @@ from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.scheduling.device_allocation import Chosen
 
 _GATED = "SchedulingGated"
 _UNSCHEDULABLE = "Unschedulable"
@@ -46,6 +49,7 @@ class Scheduler:
         self._flush_at: float | None = None
         self._name = name
         self._objects = informers.informer("pods").objects
+        self._claims = ClaimBinder(storage, informers)
         self._pending = SchedulingQueue()
         self._gated: dict[Key, None] = {}
         self._cluster = DecodedCluster(informers, self._node_changed, self._pod_changed, self._pending.activate)
@@ -69,7 +73,7 @@ class Scheduler:
         for pod in self._pending.pop_all():
             node = cycle.find(pod)
             if node is not None:
-                self._bind(pod, node)
+                self._bind(pod, node, cycle.granted)
             else:
                 self._pending.add_unschedulable(pod)
                 self._handle_failure(pod, cycle, now)
@@ -98,8 +102,9 @@ class Scheduler:
         else:
             self._pending.update(new)
 
-    def _bind(self, pod: Pod, node: str) -> None:
+    def _bind(self, pod: Pod, node: str, granted: Sequence[tuple[str, Chosen]]) -> None:
         try:
+            self._claims.reserve(pod, node, granted)
             self._storage.bind(pod.name, node, namespace=pod.namespace)
         except ApiError:
             # Another client bound, deleted or changed the pod: the feed will report it, or the next flush tries again.

@@ -1,5 +1,8 @@
 """One scheduling round on an immutable view: where each pod in turn would go."""
 
+from collections.abc import Sequence
+
+import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
@@ -7,6 +10,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.sandbox.actors import preemption
 from autoscaler.sandbox.actors.preemption import Preemption
 from autoscaler.sandbox.actors.scheduling_queue import priority_of
+from autoscaler.scheduling.device_allocation import Chosen
 from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.preferences import MOST_POINTS, weighted
@@ -28,6 +32,10 @@ class SchedulingCycle:
         self._reserved: dict[str, tuple[PodClass, int]] = {}
         self._lowest = min((cls.priority or 0 for cls in view.classes), default=0)
         self._no_victims: set[PodClass] = set()
+        self._bare: dict[PodClass, PodClass] = {}
+        """Classes that claim devices, as they reserve room."""
+        self.granted: Sequence[tuple[str, Chosen]] = ()
+        """The devices that claims of the pod that was placed last get, as `Placer.granted` has them."""
 
     def find(self, pod: Pod) -> str | None:
         """Return the node on which it placed a pod; None if there is none. Call it in order of descending priority."""
@@ -65,10 +73,19 @@ class SchedulingCycle:
         return message
 
     def reserve(self, pod: Pod, node: str) -> None:
-        """Keep room on the node for a pod that preempts, or preempted, others there."""
+        """Keep room on the node for a pod that preempts, or preempted, others there; like the scheduler no devices."""
         position = self._view.positions[node]
-        self._reserved[pod.key] = pod.cls, position
-        self.placer.place(pod.cls, position)
+        cls = self._without_devices(pod.cls)
+        self._reserved[pod.key] = cls, position
+        self.placer.place(cls, position)
+
+    def _without_devices(self, cls: PodClass) -> PodClass:
+        if not self.placer.claims_devices(cls):
+            return cls
+        if cls not in self._bare:
+            requests = {name: amount for name, amount in cls.requests.items() if "/" not in name}
+            self._bare[cls] = msgspec.structs.replace(cls, resource_claims=(), requests=requests)
+        return self._bare[cls]
 
     def _waits_for_victims(self, pod: Pod) -> bool:
         """Whether pods that it preempted are still on their way out."""
@@ -87,6 +104,7 @@ class SchedulingCycle:
         return self._place(cls, self._best_node(cls, np.flatnonzero(mask))) if mask.any() else None
 
     def _place(self, cls: PodClass, position: int) -> str:
+        self.granted = self.placer.granted(cls, position)
         self.placer.place(cls, position)
         return self._view.nodes[position].name
 
