@@ -98,7 +98,7 @@ COVERAGE = (
     FilterCoverage(
         NoFit.DEVICES,
         "1.34 (1.32 with its gate)",
-        "Claims and templates of claims: see [devices](operating.md#devices-that-pods-claim).",
+        "Claims and templates of claims: see [devices](devices.md).",
         ("scheduling/devices.py", "scheduling/device_allocation.py"),
         "Binding conditions, which delay the start of a pod on a node that fits. Optional node operations: alpha, off "
         "by default.",

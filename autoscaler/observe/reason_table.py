@@ -93,9 +93,9 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         NoFit.DEVICES: Meaning(
             "The pod has claims for devices. Allocated claims keep the pod where their devices can be used; other "
             "claims find no free devices there. The detail names the claim, its request and device class, and how "
-            "many devices match and are free.",
+            "many devices match, are free, and have the capacity, counters and no taint against it.",
             "Compare the request and the selectors with the ResourceSlices of the group's nodes. New nodes have the "
-            "devices of the group's other nodes: a group without any nodes has none.",
+            "devices of the group's other nodes; a group without any nodes has those that its cloud describes.",
         ),
         NoFit.FEATURES: Meaning(
             "The node does not declare a feature that the pod needs in `status.declaredFeatures`: its kubelet is too "
