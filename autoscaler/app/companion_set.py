@@ -31,6 +31,7 @@ from autoscaler.headroom.writer import PoolWriter
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
+from autoscaler.loop.notice_keeper import NoticeKeeper
 from autoscaler.observe.http.endpoint import EndpointRoutes
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.page.section import CompanionSection
@@ -98,6 +99,7 @@ class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
     """The companions' sections of the status page, in page order."""
     estimates: EtaKeeper | None = None
     reservations: ReservationService | None = None
+    notices: NoticeKeeper | None = None
 
     @property
     def routes(self) -> EndpointRoutes:
@@ -137,8 +139,10 @@ def make_companions(config: Config, context: CompanionContext, others: Sequence[
     headroom = None if config.headroom is None else _headroom(config, config.headroom, context, leads)
     service = None if config.reservations is None else _reservation_service(config, context, leads)
     reservations = None if service is None else _reservations(service)
+    notices = _notice_keeper(config, context)
     expired_pods = _expired_pods(config, context, keeper) if config.eta.expired_pod_cleanup else None
-    given = [CompanionPart(companion=companion) for companion in others]
+    own = (*others, notices) if notices is not None else others
+    given = [CompanionPart(companion=companion) for companion in own]
     parts = [
         part
         for part in (recorder, *given, snapshots, estimates, headroom, reservations, expired_pods)
@@ -150,7 +154,15 @@ def make_companions(config: Config, context: CompanionContext, others: Sequence[
         sections=tuple(part.section for part in (headroom, reservations, estimates) if part and part.section),
         estimates=keeper,
         reservations=service,
+        notices=notices,
     )
+
+
+def _notice_keeper(config: Config, context: CompanionContext) -> NoticeKeeper | None:
+    """Return the reader of the cloud's notices; a dry run leaves them to others."""
+    if config.provider.aws_notice_queue_url is None or config.loop.dry_run:
+        return None
+    return NoticeKeeper(config.notices, context.writes.annotate_node, context.wake)
 
 
 def _flight_recorder(config: Config, context: CompanionContext) -> CompanionPart:

@@ -30,7 +30,7 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.scaleup.grpc_expander import RemoteExpander
 from autoscaler.stopwatch import stopped
-from cloudprovider.interface import CloudProvider
+from cloudprovider.interface import CloudProvider, TellsNotices
 
 
 class ProcessPorts(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +92,9 @@ class Wiring:
 
     def environment(self, provider: CloudProvider, listener: RemovalListener) -> Environment:
         """Return the outside world as passes use it."""
-        ports = self._ports
+        ports, keeper = self._ports, self.companion_set.notices
+        if keeper is not None and isinstance(provider, TellsNotices):
+            keeper.queue = provider.notices()
         return Environment(
             source=self.source,
             provider=provider,

@@ -17,7 +17,7 @@ from autoscaler.objects.notice_taints import AZURE_DRAINING, GKE_ENDING, LONG_S,
 from autoscaler.reasons import ReplacementTrigger
 from autoscaler.scaledown.replacement import STAYED_S, Replacement
 from autoscaler.scaledown.replacement_cause import Cause, CauseContext
-from cloudprovider.interface import NoticeKind
+from cloudprovider.interface import Notice, NoticeKind
 from cloudprovider.moment import http_date
 from cloudprovider.number import parse_count
 
@@ -73,6 +73,14 @@ class NodeNotice(msgspec.Struct, frozen=True, kw_only=True):
 def annotation_of(kind: NoticeKind, deadline: float | None) -> str:
     """Return the value of the annotation."""
     return kind.value if deadline is None else f"{kind.value}@{rfc3339(deadline)}"
+
+
+def changes_annotation(node: Node, notice: Notice) -> bool:
+    """Whether a notice changes what the annotation says: it is more urgent, or takes back what stands there."""
+    held = next(_annotated(node), None)
+    if notice.withdrawn:
+        return held is not None and held.kind is notice.kind
+    return held is None or _ORDER.index(notice.kind) <= _ORDER.index(held.kind)
 
 
 def notice_of(node: Node, kinds: Collection[NoticeKind]) -> NodeNotice | None:

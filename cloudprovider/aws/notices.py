@@ -17,11 +17,11 @@ from cloudprovider.moment import http_date, parse_time
 _LONGEST_BODY = 1 << 20
 _MOST_INSTANCES = 1000
 _LONGEST_WAIT_S = 10.0
-_SPOT_S = 120.0
-"""Seconds from the event to the interruption."""
+_SOON_S = 120.0
+"""Seconds from an interruption's event to its end; about as long, a machine that stops may need to shut down."""
 _GOING = frozenset(("stopping", "stopped", "shutting-down", "terminated"))
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class _Entity(msgspec.Struct, frozen=True):
@@ -93,7 +93,7 @@ class EventQueue:
             event = _decode(body)
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
             why = str(error)[:200] or type(error).__name__
-            logger.warning("aws.notice_unreadable", extra={"fields": {"why": why, "next": "the message is deleted"}})
+            _logger.warning("aws.notice_unreadable", extra={"fields": {"why": why, "next": "the message is deleted"}})
             return []
         machines = self._machines()
         return [
@@ -110,16 +110,15 @@ class EventQueue:
 
 def _notices(event: _Event) -> Iterator[Notice]:
     """Yield what an event says, with instance ids in place of provider ids."""
-    detail = event.detail
+    detail, said = event.detail, _seconds(event.time)
+    soon = None if said is None else said + _SOON_S
     match event.source, event.detail_type:
         case "aws.ec2", "EC2 Spot Instance Interruption Warning":
-            said = _seconds(event.time)
-            deadline = None if said is None else said + _SPOT_S
-            yield Notice(provider_id=detail.instance_id, kind=NoticeKind.SPOT_INTERRUPTION, deadline=deadline)
+            yield Notice(provider_id=detail.instance_id, kind=NoticeKind.SPOT_INTERRUPTION, deadline=soon)
         case "aws.ec2", "EC2 Instance Rebalance Recommendation":
             yield Notice(provider_id=detail.instance_id, kind=NoticeKind.REBALANCE_RECOMMENDATION)
         case "aws.ec2", "EC2 Instance State-change Notification" if detail.state in _GOING:
-            yield Notice(provider_id=detail.instance_id, kind=NoticeKind.TERMINATION)
+            yield Notice(provider_id=detail.instance_id, kind=NoticeKind.TERMINATION, deadline=soon)
         case "aws.health", "AWS Health Event" if _is_scheduled_change(detail):
             begins = http_date(detail.start_time)
             for entity in detail.affected_entities[:_MOST_INSTANCES]:

@@ -27,7 +27,7 @@ from autoscaler.objects.node import Taint
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.ports import EventType, Subject
 from autoscaler.scaleup.priority import CONFIG_MAP
-from cloudprovider.aws.connection import AutoScaling, Ec2, Eks
+from cloudprovider.aws.connection import AutoScaling, Ec2, Eks, Sqs
 from cloudprovider.conformance import MemoryNodeApi
 from cloudprovider.gce.client import Compute
 from cloudprovider.interface import ProviderContext
@@ -198,8 +198,8 @@ def test_the_sample_policy_allows_the_calls_to_aws_that_are_made_and_no_more() -
     policy = json.loads((MANIFESTS / "samples" / "aws" / "iam-policy.json").read_text())
     actions = [[one["Action"]] if isinstance(one["Action"], str) else one["Action"] for one in policy["Statement"]]
     made = {
-        f"{service}:{''.join(word.title() for word in name.split('_'))}"
-        for service, client in (("autoscaling", AutoScaling), ("ec2", Ec2), ("eks", Eks))
+        f"{service}:{''.join(word.title() for word in name.removesuffix('_batch').split('_'))}"
+        for service, client in (("autoscaling", AutoScaling), ("ec2", Ec2), ("eks", Eks), ("sqs", Sqs))
         for name in vars(client)
         if not name.startswith("_")
     }

@@ -123,6 +123,8 @@ class Interruption(Strict, frozen=True, kw_only=True):
 
     group: str
     nodes: int = 1
+    notice: str = ""
+    """How long before that the cloud announces it; empty: it does not."""
 
 
 class ScheduledEvent(Strict, frozen=True, kw_only=True):
@@ -363,6 +365,8 @@ class _Checks:
             self.read(f"{path}.clockJump", spec.clock_jump, seconds_of)
         if spec.interruption is not None:
             self.count(f"{path}.interruption.nodes", spec.interruption.nodes, 1)
+            if spec.interruption.notice:
+                self.read(f"{path}.interruption.notice", spec.interruption.notice, seconds_of)
             if spec.interruption.group not in groups:
                 self.problems.append(f"{path}.interruption.group: there is no node group {spec.interruption.group}")
         if not any((spec.api_down, spec.leader_lost, spec.restart, spec.clock_jump, spec.interruption, spec.apply)):

@@ -1,5 +1,6 @@
 """Plays a simulation: the real loop against the sandbox cluster, in virtual time."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -7,6 +8,8 @@ import msgspec
 
 from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import ApiError
+from autoscaler.scaledown.notices import NOTICE, annotation_of
 from autoscaler.simulator.simulation.file import Interruption, JobStream, ScheduledEvent, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import MeasuringListener, Meter
 from autoscaler.simulator.simulation.result import SimulationResult, assertion_of, wait_histogram
@@ -21,7 +24,7 @@ from autoscaler.simulator.simulation.traffic import (
 from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import Attached, World
 from cloudprovider.duration import parse_duration_s, show_duration
-from cloudprovider.interface import State
+from cloudprovider.interface import NotFound, NoticeKind, State
 
 SimulationProgress = Callable[[int, int], None]
 """Called with the number of measurements so far, and their total."""
@@ -151,5 +154,22 @@ def _interrupt(world: World, wanted: Interruption, without_machines: dict[str, l
     ]
     if not mine:
         without_machines.setdefault(place, []).append(world.elapsed_s)
+    ahead_s = seconds_of(wanted.notice) if wanted.notice else 0.0
     for machine in sorted(mine, key=lambda machine: (machine.born_s, machine.name))[: wanted.nodes]:
-        world.cloud.remove_machine(machine.provider_id)
+        if wanted.notice:
+            _announce(world, machine.name, ahead_s)
+            world.at(ahead_s, partial(_take_back, world, machine.provider_id))
+        else:
+            world.cloud.remove_machine(machine.provider_id)
+
+
+def _announce(world: World, node: str, ahead_s: float) -> None:
+    """Write the notice to the node, if the machine has become one."""
+    text = annotation_of(NoticeKind.SPOT_INTERRUPTION, world.clock.now().wall + ahead_s)
+    with contextlib.suppress(ApiError):
+        world.storage.patch("nodes", node, {"metadata": {"annotations": {NOTICE: text}}})
+
+
+def _take_back(world: World, provider_id: str) -> None:
+    with contextlib.suppress(NotFound):  # the autoscaler has deleted it in the meantime
+        world.cloud.remove_machine(provider_id)

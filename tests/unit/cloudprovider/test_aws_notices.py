@@ -95,7 +95,7 @@ def test_each_kind_of_event_becomes_a_notice() -> None:
     assert found == [
         (first, NoticeKind.SPOT_INTERRUPTION, SPOKEN_S + 120, False),
         (second, NoticeKind.REBALANCE_RECOMMENDATION, None, False),
-        (first, NoticeKind.TERMINATION, None, False),
+        (first, NoticeKind.TERMINATION, SPOKEN_S + 120, False),
         (first, NoticeKind.SCHEDULED_MAINTENANCE, SPOKEN_S + 7200, False),
         (second, NoticeKind.SCHEDULED_MAINTENANCE, SPOKEN_S + 7200, False),
     ]

@@ -83,6 +83,19 @@ def test_trouble_happens_and_is_survived(tmp_path: Path, capsys: pytest.CaptureF
     assert summary["nodesBought"] >= 2
 
 
+def test_an_announced_interruption_finds_the_machine_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deaf, aware = tmp_path / "deaf.yaml", tmp_path / "aware.yaml"
+    deaf.write_text("replacement: {maxReplacements: 2}\n")
+    aware.write_text("notices: {nodeNotices: spot-interruption}\n")
+    path = a_file(tmp_path, events=[{"at": "40m", "interruption": {"group": "web", "notice": "2m"}}])
+    answers = simulated(capsys, path, "--compare", str(deaf), str(aware))
+    evicted = [answer["summary"]["podsEvicted"] for answer in answers]
+    assert evicted[0] < evicted[1]
+    assert [answer["summary"]["podsWaitingAtEnd"] for answer in answers] == [0, 0]
+
+
 def test_configurations_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow, none = tmp_path / "slow.yaml", tmp_path / "none.yaml"
     slow.write_text("pods: {newPodScaleUpDelay: 20m}\n")
