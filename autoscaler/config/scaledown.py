@@ -177,6 +177,12 @@ class ReplacementOptions(msgspec.Struct, frozen=True):
     consolidation_min_saving: Annotated[
         Real, "Minimum price per hour that a consolidation must save.", Support.OURS
     ] = 0.0
+    consolidation_min_saving_per_pod: Annotated[
+        Real,
+        "Minimum price per hour that a consolidation must save for each pod that it moves; pods of high priority or "
+        "deletion cost, of StatefulSets, and of Jobs that have run for hours count more.",
+        Support.OURS,
+    ] = 0.001
     consolidation_min_node_age_s: Annotated[Seconds, "Nodes younger than this are not consolidated.", Support.OURS] = (
         3600.0
     )

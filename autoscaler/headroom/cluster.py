@@ -9,9 +9,8 @@ from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.whole_objects import whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.meta import JsonObject
-from autoscaler.objects.pod import GIVEN_UP, Pod
+from autoscaler.objects.pod import DELETION_COST, GIVEN_UP, Pod
 
-_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _CHEAP = "-100"
 
 
@@ -53,7 +52,7 @@ class ClusterHeadroom:
 
     def mark(self, pod: Pod, *, given_up: bool) -> None:
         """Mark a pause pod as the first to be deleted, or remove the mark; raises `Gone` if it no longer exists."""
-        notes: dict[str, str | None] = {_DELETION_COST: _CHEAP, GIVEN_UP: "true"}
+        notes: dict[str, str | None] = {DELETION_COST: _CHEAP, GIVEN_UP: "true"}
         if not given_up:
             notes = dict.fromkeys(notes)
         self._writes.annotate_pod(pod.namespace, pod.name, pod.uid, notes)

@@ -19,6 +19,7 @@ from autoscaler.reasons import ReplacementStage, ReplacementTrigger
 from autoscaler.scaledown import consolidation_backoff
 from autoscaler.scaledown import replacement as states
 from autoscaler.scaledown.consolidation import Candidate, GroupOffer, Proposal, propose
+from autoscaler.scaledown.disturbance import disturbance
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.replacement import Replacement, UnprovenConsolidation, WorkloadKey
@@ -116,7 +117,12 @@ def _candidates(stage: Grown, relocations: Relocations, busy: Collection[str]) -
             continue
         removal = relocations.removal(node.name)
         if isinstance(removal, Removal) and removal.pods:
-            chosen.append(Candidate(position=position, group=group.id, price=group.node_price, pods=removal.pods))
+            weight = disturbance(removal.pods, stage.now.wall)
+            chosen.append(
+                Candidate(
+                    position=position, group=group.id, price=group.node_price, pods=removal.pods, disturbance=weight
+                )
+            )
     return tuple(chosen)
 
 
@@ -145,6 +151,7 @@ def _planned(stage: Grown, proposal: Proposal) -> Replacement:
         },
         price_before=proposal.price_before,
         price_after=proposal.price_after,
+        disturbance=proposal.disturbance,
     )
 
 

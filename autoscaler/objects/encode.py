@@ -12,7 +12,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.class_form import ClassForm, spec_of
 from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import DELETION_COST, Pod, PodClass
 from autoscaler.objects.podspec import PodSpec, Quantities
 from autoscaler.objects.requests import NO_RESIZE, PodResize, add_amounts
 
@@ -57,7 +57,7 @@ class PodForms:
                 namespace=shared.namespace,
                 uid=pod.uid,
                 labels=shared.labels,
-                annotations=shared.annotations,
+                annotations=_annotations(pod, shared),
                 owner_references=[] if shared.owner is None else [shared.owner],
                 creation_timestamp=_optional_time(pod.created or None),
                 deletion_timestamp=_optional_time(pod.deleted),
@@ -72,6 +72,11 @@ class PodForms:
             shared = self._decoder.decode(cls.key)
             known = self._classes[cls] = shared, spec_of(shared)
         return known
+
+
+def _annotations(pod: Pod, shared: ClassForm) -> dict[str, str]:
+    cost = {DELETION_COST: str(pod.deletion_cost)} if pod.deletion_cost else {}
+    return {**shared.annotations, **cost}
 
 
 def _status(pod: Pod, shared: ClassForm) -> Plain:

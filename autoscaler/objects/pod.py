@@ -33,6 +33,7 @@ from autoscaler.objects.requests import (
 )
 
 DEFAULT_GRACE_S = 30
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 MIRROR = "kubernetes.io/config.mirror"
 SOURCE = "kubernetes.io/config.source"
 OURS = "cluster-autoscaler.kubernetes.io/"
@@ -181,6 +182,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of its first container."""
     disruption: str | None = None
     """Why it is being disrupted, in the API's word, such as `PreemptionByScheduler`."""
+    deletion_cost: int = 0
+    """What its controller is told that deleting it costs, against other pods of the controller."""
     unmerged: PodClass | None = None
     """Its class before it was merged with classes alike (`snapshot.merging`); None where it was not."""
 

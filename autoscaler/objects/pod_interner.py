@@ -21,7 +21,7 @@ from autoscaler.objects.meta import (
     optional_seconds,
     unix_seconds,
 )
-from autoscaler.objects.pod import DEFAULT_GRACE_S, MIRROR, OURS, SOURCE, Pod, PodClass, Unscheduled
+from autoscaler.objects.pod import DEFAULT_GRACE_S, DELETION_COST, MIRROR, OURS, SOURCE, Pod, PodClass, Unscheduled
 from autoscaler.objects.podspec import (
     Affinity,
     HostPort,
@@ -41,6 +41,7 @@ from autoscaler.objects.requests import (
     resize_of,
     without_cloud_tpus,
 )
+from cloudprovider.number import parse_count
 
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType", *GANG_ANNOTATIONS)
 
@@ -82,6 +83,7 @@ class PodInterner:
             ready=_since(status.conditions, "Ready") if spec.node_name else None,
             image=_shared(spec.containers[0].image) if spec.containers else "",
             disruption=_disruption(status.conditions),
+            deletion_cost=_deletion_cost(meta.annotations),
         )
 
     def class_of(
@@ -214,6 +216,13 @@ def _since(conditions: Sequence[PodCondition], kind: str) -> float | None:
         if condition.type == kind and condition.status == "True":
             return optional_seconds(condition.last_transition_time)
     return None
+
+
+def _deletion_cost(annotations: Mapping[str, str]) -> int:
+    """Return the pod's deletion cost; 0 without one or with a text that the ReplicaSet controller ignores too."""
+    text = annotations.get(DELETION_COST, "") if annotations else ""
+    cost = parse_count(text.removeprefix("-"), most=2**31 - 1) or 0
+    return -cost if text.startswith("-") else cost
 
 
 def _disruption(conditions: Sequence[PodCondition]) -> str | None:

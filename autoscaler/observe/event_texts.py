@@ -164,6 +164,8 @@ def replacement(replaced: Replacement) -> str:
         text += f", {replaced.hold}: {replaced.detail}"
     if replaced.price_before is not None and replaced.price_after is not None:
         text += f"; price per hour {replaced.price_before:g} -> {replaced.price_after:g}"
+    if replaced.disturbance is not None:
+        text += f"; disturbance {replaced.disturbance:.3g} pods"
     return text
 
 

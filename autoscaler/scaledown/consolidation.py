@@ -38,6 +38,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     price: float
     pods: tuple[Pod, ...]
+    disturbance: float = 0.0
+    """The weight of moving the pods."""
 
 
 class GroupOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """By pod uid: empty text and a position, or a group and the number of its new node."""
     price_before: float
     price_after: float
+    disturbance: float = 0.0
+    """The weight of moving the pods."""
 
     @property
     def saving(self) -> float:
@@ -203,7 +207,12 @@ class _Problem:
             return
         members = [self._candidates[number] for number in chosen]
         before = sum(member.price for member in members)
-        least = max(self._options.consolidation_margin * before, self._options.consolidation_min_saving)
+        options, disturbed = self._options, sum(member.disturbance for member in members)
+        least = max(
+            options.consolidation_margin * before,
+            options.consolidation_min_saving,
+            options.consolidation_min_saving_per_pod * disturbed,
+        )
         pods = [pod for member in members for pod in member.pods]
         gone = {member.position for member in members}
         # A node that leaves keeps its number, and has no room for anything.
@@ -234,12 +243,19 @@ class _Problem:
             for pod, place in zip(pods, mix.places, strict=True)
         }
         positions = tuple(candidate.position for candidate in members)
-        return Proposal(positions=positions, buys=dict(buys), places=places, price_before=before, price_after=mix.price)
+        return Proposal(
+            positions=positions,
+            buys=dict(buys),
+            places=places,
+            price_before=before,
+            price_after=mix.price,
+            disturbance=sum(candidate.disturbance for candidate in members),
+        )
 
     def _ranked(self) -> list[tuple[int, ...]]:
         """Return the sets that save something, the one that saves most first; of equals, the smaller disruption."""
         saving = [(chosen, plan) for chosen, plan in self._seen.items() if plan is not None]
-        saving.sort(key=lambda pair: (-round(pair[1].saving, 9), len(pair[1].places), len(pair[0]), pair[0]))
+        saving.sort(key=lambda pair: (-round(pair[1].saving, 9), round(pair[1].disturbance, 9), len(pair[0]), pair[0]))
         return [chosen for chosen, _ in saving]
 
     def best(self) -> tuple[Proposal, ...]:

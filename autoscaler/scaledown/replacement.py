@@ -65,6 +65,8 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """Per hour, of the old nodes; None where prices play no part."""
     price_after: float | None = None
     """Per hour, of the new ones."""
+    disturbance: float | None = None
+    """The weight of moving the pods, which the saving was weighed against; None where prices play no part."""
     hold: ReplacementHold | None = None
     detail: str = ""
     """For people; nothing parses it."""

@@ -160,6 +160,8 @@ class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=Tru
     detail: str = ""
     price_before: float | None = None
     price_after: float | None = None
+    disturbance: float | None = None
+    """The weight of moving the pods, which the saving was weighed against."""
 
 
 class PreferredGroup(AnswerPart, frozen=True, kw_only=True):

@@ -117,6 +117,7 @@ def _replacement(replacement: Replacement) -> ReplacementAnswer:
         detail=replacement.detail,
         price_before=replacement.price_before,
         price_after=replacement.price_after,
+        disturbance=replacement.disturbance,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from autoscaler.objects.meta import JsonObject, integer
+from autoscaler.objects.pod import DELETION_COST
 from autoscaler.ports import EventType
 from autoscaler.sandbox.actors.event_recorder import Recorder, subject
 from autoscaler.sandbox.actors.informers import Informer, SharedInformers
@@ -25,7 +26,6 @@ from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 

@@ -62,3 +62,37 @@ def test_what_cannot_work_is_refused(
 ) -> None:
     assert main(["plan", "--scenario", scenario(tmp_path, **flags)]) == 2
     assert word in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "annotations", "begins"),
+    [
+        pytest.param({}, {}, True, id="it saves 0.1 an hour for one pod"),
+        pytest.param({"consolidation-min-saving-per-pod": 0.11}, {}, False, id="too little for a pod"),
+        pytest.param(
+            {"consolidation-min-saving-per-pod": 0.06},
+            {"controller.kubernetes.io/pod-deletion-cost": str(2**27)},
+            False,
+            id="too little for a pod that counts twice",
+        ),
+    ],
+)
+def test_a_consolidation_is_weighed_against_the_pods_that_move(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, Any],
+    annotations: dict[str, str],
+    begins: bool,
+) -> None:
+    path = scenario(tmp_path, consolidation=True, **options)
+    document = json.loads(Path(path).read_text())
+    small = a_group("small", a_template(memory="16Gi"), maxSize=3, targetSize=0, pricePerHour=0.1)
+    document["nodeGroups"].append(small)
+    document["pods"][0]["metadata"].setdefault("annotations", {}).update(annotations)
+    Path(path).write_text(json.dumps(document))
+    assert main(["plan", "--scenario", path, "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    begun = run.get("replacements", [])
+    assert bool(begun) is begins
+    if begun:
+        assert (begun[0]["bought"], begun[0]["disturbance"]) == ({"small": 1}, 1.0)
