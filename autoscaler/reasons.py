@@ -55,6 +55,7 @@ class Skip(StrEnum):
     LIMIT = "MaxResourceLimitReached"
     ATOMIC_LIMIT = "AtomicScaleUpExceedsNodeLimit"
     NO_TEMPLATE = "NoTemplate"
+    PAUSED = "Paused"
 
 
 class Skipped(msgspec.Struct, frozen=True):
@@ -224,6 +225,7 @@ class UnknownStart(StrEnum):
     MAX_SIZE = "max_size"
     RESOURCE_LIMIT = "resource_limit"
     BACKOFF = "backoff"
+    PAUSED = "paused"
     MAX_NODES_TOTAL = "max_nodes_total"
     GANG = "gang"
     NO_USABLE_CAPACITY = "no_usable_capacity"
@@ -268,6 +270,7 @@ class UnremovableReason(StrEnum):
     GROUP_HELD = "NodeGroupScaleDownDisabled"
     NOT_STARTED = "NodeNotStarted"
     OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
+    PAUSED = "Paused"
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
     SHARED_BUDGET = "SharedDisruptionBudget"
     DISRUPTION_BUDGET = "DisruptionBudgetReached"
@@ -319,6 +322,19 @@ class ScaleDownResult(StrEnum):
     ERROR = "Error"
 
 
+class PauseScope(StrEnum):
+    """What a pause pauses."""
+
+    ALL = "all"
+    """Scale-up too."""
+    SCALE_DOWN = "scale-down"
+    """No node is removed."""
+    DISRUPTION = "disruption"
+    """No pod is moved; nodes that are empty still go."""
+    DRIFT = "drift"
+    """No node is replaced for differing from its group."""
+
+
 class ReplacementTrigger(StrEnum):
     """Why a node is replaced although it is needed."""
 
@@ -356,6 +372,7 @@ class ReplacementHold(StrEnum):
     ALL_UNREACHABLE = "AllNodesUnreachable"
     API_SILENT = "ApiServerSilent"
     DISRUPTION_BUDGET = "DisruptionBudgetReached"
+    PAUSED = "Paused"
     NOT_WRITTEN = "NodeNotAnnotated"
     NOT_BOUGHT = "ScaleUpFailed"
     NEVER_CAME = "NewNodesNeverCame"

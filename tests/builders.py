@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from autoscaler.objects.decode import WireDecoder
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import HOSTNAME, ZONES, Node, node_decoder
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.podspec import PodWire
-from autoscaler.objects.workload import DisruptionBudget, plain_decoder
+from autoscaler.objects.workload import ConfigMap, DisruptionBudget, plain_decoder
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 from autoscaler.registry.state import GroupState
@@ -313,3 +313,9 @@ def a_situation(
         similar=similar or {},
         quotas=quotas,
     )
+
+
+def pauses(**entries: str) -> ConfigMap:
+    """Return the ConfigMap of pauses with these entries."""
+    meta = ObjectMeta(name="cluster-autoscaler-pause", namespace="kube-system")
+    return ConfigMap(metadata=meta, data=entries)

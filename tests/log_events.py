@@ -31,6 +31,7 @@ MEANINGS: Mapping[str, str] = {
     "cluster.empty": "The cluster has no node, so nothing is scaled.",
     "api_server.silent": "The watches of these kinds report nothing; `kept` says what stays as it is.",
     "api_server.heard_again": "The watches of these kinds report again.",
+    "pauses.changed": "What is paused has changed; `paused` has all pauses in force, `ended` those that are over.",
     "companion.failed": "Headroom, reservations, estimates or clean-up has failed; it is tried again.",
     "companion.crashed": "Headroom, reservations, estimates or clean-up met an unexpected error; the stack follows.",
     "resize.deferred": "A pod cannot grow in place: its node `lacks` this much. Logged once, for the first 20 pods.",

@@ -89,6 +89,11 @@ STATUSES = (
         QuestionKind.STATUS,
         lambda template: ("PodTemplate", template["metadata"]["namespace"], template["metadata"]["name"]),
     ),
+    _question(
+        ClusterStatuses.pause,
+        QuestionKind.STATUS,
+        lambda namespace, config_map, pause: ("pause", namespace, config_map, pause.name),
+    ),
     _question(ClusterStatuses.delete, QuestionKind.STATUS, lambda request: ("delete", request.namespace, request.name)),
 )
 

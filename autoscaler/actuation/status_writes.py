@@ -1,4 +1,4 @@
-"""Writes the status of custom objects: merges the decided fields into the current status."""
+"""Writes the status of custom objects (merges the decided fields into the current status), and pauses."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -12,6 +12,7 @@ from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.capacity import ConditionedStatus, ProvisioningRequest, StatusCondition
 from autoscaler.objects.lenient_json import without_nulls, words
 from autoscaler.objects.meta import JsonObject
+from autoscaler.scaledown.pause import Pause, entry_of
 from autoscaler.scaleup.status_change import StatusChange, merged
 
 
@@ -33,7 +34,7 @@ class StatusWrite(msgspec.Struct, frozen=True):
 
 
 class ClusterStatuses:
-    """Writes of the deciding thread to custom objects. No method raises."""
+    """Writes of the deciding thread to custom objects and to the ConfigMap of pauses. No method raises."""
 
     def __init__(self, writes: ClusterWrites) -> None:
         self._writes = writes
@@ -46,6 +47,10 @@ class ClusterStatuses:
     def store(self, template: Mapping[str, Any]) -> StatusWrite:
         """Create or update a PodTemplate by server-side apply."""
         return _written(lambda: self._writes.apply(template))
+
+    def pause(self, namespace: str, config_map: str, pause: Pause) -> StatusWrite:
+        """Add a pause to the ConfigMap of pauses; it takes the place of the one of its name."""
+        return _written(lambda: self._writes.put_config_map(namespace, config_map, {pause.name: entry_of(pause)}))
 
     def delete(self, request: ProvisioningRequest) -> StatusWrite:
         """Delete a request that has ended, unless it has changed since it was read."""

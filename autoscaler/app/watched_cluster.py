@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
 from autoscaler.kube.feed import Feed
 from autoscaler.kube.store import Store
-from autoscaler.kube.watch import KindSource
+from autoscaler.kube.watch import NAME_FIELD, KindSource
 from autoscaler.logs import Log
 from autoscaler.objects.capacity import (
     GROUP,
@@ -25,7 +25,7 @@ from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.objects.storage import claim_decoder
-from autoscaler.objects.workload import ConfigMap, budget_decoder, plain_decoder
+from autoscaler.objects.workload import ConfigMap, budget_decoder, config_map_decoder, plain_decoder
 from autoscaler.scaleup.buffer_specs import scalable_key
 from autoscaler.scaleup.priority import CONFIG_MAP
 from autoscaler.scenario.kinds import OF_DEVICES, RELATED, ObjectKind
@@ -67,6 +67,7 @@ class WatchedCluster:
             if not kind.features and name != "PriorityClass"  # a pod of the API server has its priority as a number
         }
         self._config_maps = self._priorities(config)
+        self._pauses = self._named_config_map(config, config.observe.pause_config_map_name, optional=True)
         self._follow_capacity(config)
         if config.device_claims_count:
             for name in OF_DEVICES:
@@ -86,9 +87,8 @@ class WatchedCluster:
         collections = RELATED["PodGroup"].collections
         self._pod_groups = tuple(self._optional(GangPodGroup, *versions, rare=True) for versions in collections)
 
-    def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
-        source = KindSource(path, decoder, field_selector)
-        return self._feed.add(source, log_changes=False)
+    def _kept(self, path: str, decoder: Decoder[R]) -> Store[R]:
+        return self._feed.add(KindSource(path, decoder), log_changes=False)
 
     def _follow_capacity(self, config: Config) -> None:
         """Follow the kinds that request capacity besides pods, if they are enabled. The cluster may lack
@@ -134,8 +134,12 @@ class WatchedCluster:
         """Follow the priority expander's ConfigMap, and no other, if that expander is configured."""
         if "priority" not in config.scale_up.expander:
             return None
+        return self._named_config_map(config, CONFIG_MAP)
+
+    def _named_config_map(self, config: Config, name: str, *, optional: bool = False) -> Store[ConfigMap]:
         path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
-        return self._kept(path, plain_decoder(ConfigMap), f"metadata.name={CONFIG_MAP}")
+        source = KindSource(path, config_map_decoder(), f"{NAME_FIELD}{name}", optional=optional)
+        return self._feed.add(source, log_changes=False)
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; raises `RetryLater` until every kind has been listed once."""
@@ -155,12 +159,13 @@ class WatchedCluster:
         related = {field: store.snapshot() for field, store in self._stores.items()}
         if self._lack("storage-capacity", self._stores["csi_drivers"], self._stores["csi_storage_capacities"]):
             related["csi_drivers"] = {}
+        self._lack("pauses", self._pauses)
         without_templates = self._lack("provisioning-requests", self._templates)
         without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
         return Related(
             **related,
             pod_groups={key: group for store in self._pod_groups for key, group in store.snapshot().items()},
-            config_maps=_held(self._config_maps),
+            config_maps={**_held(self._config_maps), **self._pauses.snapshot()},
             provisioning_requests={} if without_templates else _held(self._requests),
             capacity_buffers={} if without_buffers else _held(self._buffers),
             pod_templates=_held(self._templates),

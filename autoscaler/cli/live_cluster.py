@@ -9,6 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import Gone, Refused
 from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.listing import read_all
+from autoscaler.kube.watch import NAME_FIELD
 from autoscaler.scenario.dump import CONFIG_MAP, Dump, DumpText, read_dump
 from autoscaler.scenario.kinds import KINDS
 from autoscaler.scenario.scenario import PRIORITY_CONFIG
@@ -49,12 +50,23 @@ def read_live(config: Config, clock: SystemClock, context: str | None = None) ->
                     if isinstance(error, Gone) and kind in KINDS and versions[0] in KINDS[kind].other_paths:
                         continue
                     missing.append(f"{kind} objects cannot be read and are left out: {error}")
+        try:
+            texts.extend(_read_pauses(client, config))
+        except (Refused, Gone) as error:
+            missing.append(f"pauses cannot be read and are left out: {error}")
     finally:
         client.close()
         executor.stop()
     dump = read_dump(texts)
     dump.warnings.extend(missing)
     return dump
+
+
+def _read_pauses(client: Client, config: Config) -> list[DumpText]:
+    """Read the ConfigMap of pauses, if there is one, with the permission to list it by its name."""
+    path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
+    selection = {"fieldSelector": f"{NAME_FIELD}{config.observe.pause_config_map_name}"}
+    return [DumpText(path, body) for body in read_all(client, path, selection)]
 
 
 def _read_kind(client: Client, versions: Sequence[str]) -> list[DumpText]:

@@ -61,6 +61,8 @@ SUBCOMMANDS = (
     Subcommand(
         "explain", "autoscaler.cli.explain", "say why a pod, node or group is left as it is, and what would change it"
     ),
+    Subcommand("pause", "autoscaler.cli.pause", "leave a cluster or groups alone for a while: no removals, no moves"),
+    Subcommand("resume", "autoscaler.cli.resume", "lift pauses, those of the autoscaler itself too"),
     Subcommand("simulate", "autoscaler.cli.simulate", "simulate days in seconds: costs, waiting times of pods"),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and replay"),
     Subcommand("eta", "autoscaler.cli.eta", "estimate when pending pods will be ready, with the daemon's formulas"),

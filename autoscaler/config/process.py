@@ -220,6 +220,9 @@ class Observe(msgspec.Struct, frozen=True):
     write_status_configmap: Annotated[Switch, "Write the status ConfigMap."] = True
     price_currency: Annotated[Text, "Currency of the prices, as it is shown to people.", Support.OURS] = "USD"
     status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
+    pause_config_map_name: Annotated[
+        Text, "Name of the ConfigMap that states what is paused; `autoscaler pause` writes it.", Support.OURS
+    ] = "cluster-autoscaler-pause"
     emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False
     record_duplicated_events: Annotated[Switch, "Send repeated events again instead of dropping them."] = False
     v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0

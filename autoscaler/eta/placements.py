@@ -30,8 +30,9 @@ _SKIPPED = {
     Skip.ATOMIC_LIMIT: UnknownStart.RESOURCE_LIMIT,
     Skip.BACKED_OFF: UnknownStart.BACKOFF,
     Skip.NOT_READY: UnknownStart.BACKOFF,
+    Skip.PAUSED: UnknownStart.PAUSED,
 }
-_WORST_FIRST = (UnknownStart.MAX_SIZE, UnknownStart.RESOURCE_LIMIT, UnknownStart.BACKOFF)
+_WORST_FIRST = (UnknownStart.MAX_SIZE, UnknownStart.RESOURCE_LIMIT, UnknownStart.PAUSED, UnknownStart.BACKOFF)
 _OF_GANGS = (PodVerdict.GANG_TOO_LARGE, PodVerdict.GANG_INCOMPLETE)
 _TRIED = (Waiting.TOO_YOUNG, Waiting.NOT_JUDGED)
 """Pods that the pass leaves alone for now, and that the scheduler places like any other pod."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from autoscaler.clock import Clock
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import EventRecord, Writes
+from autoscaler.kube.writes import EventRecord, Texts, Writes
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Taint
 from autoscaler.ports import Leadership
@@ -55,9 +55,7 @@ class DryRunWrites:
         """Store nothing."""
         self.withheld += 1
 
-    def put_config_map(
-        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> str:
+    def put_config_map(self, namespace: str, name: str, data: Texts, annotations: Texts | None = None) -> str:
         """Store nothing; return an empty uid."""
         self.withheld += 1
         return ""

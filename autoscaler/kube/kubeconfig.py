@@ -101,6 +101,12 @@ def namespace_of(kubeconfig: str, context: str | None = None) -> str:
     return str(entry.get("namespace") or "default")
 
 
+def user_of(kubeconfig: str, context: str | None = None) -> str:
+    """Return the name of the user of a context, by default the current one; empty without any. Raises `ConfigError`."""
+    merged = _Kubeconfig(kubeconfig)
+    return str(merged.named("contexts", context or merged.current_context, "context").get("user") or "")
+
+
 def _master(text: str) -> _Master:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -32,6 +32,8 @@ _MAX_PAUSE_S = 30.0
 _HEALTHY_S = 60.0
 _ABSENT_PAUSE_S = 60.0
 _FORBIDDEN = 403
+NAME_FIELD = "metadata.name="
+"""Field selector of one object, without its name."""
 _METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=1,{JSON}"
 _METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
 
@@ -88,6 +90,12 @@ class KindSource(msgspec.Struct, Generic[T], frozen=True):
 
     rare: bool = False
     """Whether most servers lack the kind, so that its absence is no news."""
+
+    @property
+    def subject(self) -> str:
+        """The path of what is followed: of the collection, or of the one object that is selected by its name."""
+        name = self.field_selector.removeprefix(NAME_FIELD)
+        return self.path if name == self.field_selector else f"{self.path}/{name}"
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -158,17 +166,17 @@ class Reflector(Generic[T]):
         self._lines_read = 0
         self._consecutive_failures = 0
         self._stats = ReflectorStats()
-        self._undecoded = UndecodedObjects(source.path, store, source.decoder)
+        self._undecoded = UndecodedObjects(source.subject, store, source.decoder)
         self._synced = threading.Event()
         self._stopping = threading.Event()
         self._stream: Stream | None = None
         self._stream_lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name=f"watch {source.path}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"watch {source.subject}", daemon=True)
 
     @property
     def path(self) -> str:
-        """The path of the collection."""
-        return self._source.path
+        """The path of what is followed."""
+        return self._source.subject
 
     @property
     def stats(self) -> ReflectorStats:
@@ -252,7 +260,7 @@ class Reflector(Generic[T]):
         if self._path != self._source.path:
             return 0.0  # an older version may have objects
         if not self._is_absent and not (self._source.rare and isinstance(error, Gone)):
-            log.warning("kube.kind_absent", path=self._source.path, error=one_line(error))
+            log.warning("kube.kind_absent", path=self.path, error=one_line(error))
         self._is_absent = self._store.absent = True
         self._stats.last_received_mono = None
         self._store.replace(())

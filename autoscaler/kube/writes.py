@@ -28,6 +28,9 @@ _WRITE_TIMEOUTS_S = (10.0, 5.0, 2.5)
 _CONFLICT_PAUSE_S = 0.75
 _CONFLICT_PATIENCE_S = 5.0
 
+Texts = Mapping[str, str | None]
+"""New texts by key; None removes one."""
+
 _encode = msgspec.json.encode
 
 
@@ -80,15 +83,15 @@ class ClusterWrites(Protocol):
         """
         ...
 
-    def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations (None removes one); return False if that changed nothing.
+    def annotate_node(self, node: str, annotations: Texts) -> bool:
+        """Set annotations; return False if that changed nothing.
 
         Raises `Gone` if the node does not exist.
         """
         ...
 
-    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the pod with that uid; raises `Gone` if it does not exist."""
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Texts) -> None:
+        """Set annotations of the pod with that uid; raises `Gone` if it does not exist."""
         ...
 
     def create_event(self, event: EventRecord) -> None:
@@ -99,10 +102,11 @@ class ClusterWrites(Protocol):
         """Update the count, last time and message of a stored event; create it again if it has expired."""
         ...
 
-    def put_config_map(
-        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> str:
-        """Create the ConfigMap, or add `data` to it; other data, annotations and labels stay. Returns its uid."""
+    def put_config_map(self, namespace: str, name: str, data: Texts, annotations: Texts | None = None) -> str:
+        """Create the ConfigMap, or put `data` and annotations into it; all else stays.
+
+        Returns its uid.
+        """
         ...
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
@@ -195,16 +199,16 @@ class Writes:
         except Gone:
             return False
 
-    def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations (None removes one); return False if that changed nothing."""
+    def annotate_node(self, node: str, annotations: Texts) -> bool:
+        """Set annotations; return False if that changed nothing."""
 
         def change(node: JsonObject) -> bool:
             return _annotated(node, annotations)
 
         return self._edit(paths.node(node), change)
 
-    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the pod with that uid."""
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Texts) -> None:
+        """Set annotations of the pod with that uid."""
         where = paths.pod(namespace, name)
         change = _encode({"metadata": {"uid": uid, "annotations": dict(annotations)}})
         self._of_that_uid(where, uid, lambda: self._client.patch(where, change, MERGE_PATCH, self._write))
@@ -223,25 +227,28 @@ class Writes:
         except Gone:
             self.create_event(event)
 
-    def put_config_map(
-        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> str:
-        """Create the ConfigMap, or add `data` to it; other data, annotations and labels stay. Returns its uid."""
+    def put_config_map(self, namespace: str, name: str, data: Texts, annotations: Texts | None = None) -> str:
+        """Create the ConfigMap, or put `data` and annotations into it; all else stays.
+
+        Returns its uid.
+        """
         ref = ObjectRef("v1", "ConfigMap", name, namespace)
         noted = dict(annotations or {})
         uids: list[str] = []
 
         def change(held: JsonObject) -> bool:
             uids.append(held["metadata"].get("uid") or "")
-            held["data"] = {**(held.get("data") or {}), **data}
-            held["metadata"]["annotations"] = (held["metadata"].get("annotations") or {}) | noted
+            held["data"] = _merged(held.get("data") or {}, data)
+            held["metadata"]["annotations"] = _merged(held["metadata"].get("annotations") or {}, noted)
             return True
 
         try:
             self._edit(paths.path(ref), change)
         except Gone:
-            metadata = {"name": name, "namespace": namespace, "annotations": noted}
-            born = self.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+            metadata = {"name": name, "namespace": namespace, "annotations": _merged({}, noted)}
+            born = self.create(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": _merged({}, data)}
+            )
             made = born.get("metadata")
             return str(made.get("uid") or "") if isinstance(made, dict) else ""
         return uids[-1]
@@ -281,8 +288,8 @@ class Writes:
         """Delete an object if its uid or version still matches; raises `Gone` if it does not exist."""
         self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
 
-    def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations (None removes one) of the object at a path; raises `Conflict` if its uid differs.
+    def annotate(self, where: str, uid: str, annotations: Texts) -> None:
+        """Set annotations of the object at a path; raises `Conflict` if its uid differs.
 
         The object is written back even if nothing changes, to find out whether the write is allowed.
         """
@@ -340,12 +347,17 @@ class Writes:
         raise LeadershipLost("the lease is lost or about to run out: nothing is written")
 
 
-def _annotated(obj: JsonObject, annotations: Mapping[str, str | None]) -> bool:
+def _annotated(obj: JsonObject, annotations: Texts) -> bool:
     """Set annotations (None removes one) on an object; return False if that changed nothing."""
     present = obj["metadata"].get("annotations") or {}
-    wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
+    wanted = _merged(present, annotations)
     obj["metadata"]["annotations"] = wanted
     return bool(wanted != present)
+
+
+def _merged(present: Mapping[str, str], changes: Texts) -> dict[str, str]:
+    """Return texts by key after changes; None removes one."""
+    return {key: text for key, text in {**present, **changes}.items() if text is not None}
 
 
 def _ref(obj: Mapping[str, Any]) -> ObjectRef:

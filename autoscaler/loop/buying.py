@@ -19,6 +19,7 @@ from autoscaler.registry import memory as memories
 from autoscaler.registry.buckets import provision_time_s
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.pause import paused_groups
 from autoscaler.scaleup.capacity_quotas import NO_QUOTAS, Quotas, obeyed
 from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.expander import ExpanderChain, ExpanderInputs, build_chain
@@ -76,6 +77,7 @@ class Buying:
             allowance=allowance(config.limits, config.rules, groups, stage.templates, nodes, registry.upcoming, quotas),
             present=len(nodes) + sum(registry.upcoming.values()),
             max_nodes_total=config.limits.max_nodes_total,
+            paused=paused_groups(stage.pauses, groups),
             quotas=quotas,
             similar=similar_groups(stage.templates, comparison(balancing, self._cloud.provider.name))
             if balancing.balance_similar_node_groups

@@ -20,6 +20,7 @@ from autoscaler.scaledown import consolidation_backoff
 from autoscaler.scaledown import replacement as states
 from autoscaler.scaledown.consolidation import Candidate, GroupOffer, Proposal, propose
 from autoscaler.scaledown.disturbance import disturbance
+from autoscaler.scaledown.pause import scope_of
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.replacement import Replacement, UnprovenConsolidation, WorkloadKey
@@ -115,7 +116,7 @@ def _candidates(stage: Grown, relocations: Relocations, busy: Collection[str]) -
         young = stage.now.wall - node.created < min_age_s
         if group is None or group.node_price is None or young or node.name in busy or node.name in taken:
             continue
-        removal = relocations.removal(node.name)
+        removal = relocations.removal(node.name, scope_of(ReplacementTrigger.CHEAPER))
         if isinstance(removal, Removal) and removal.pods:
             weight = disturbance(removal.pods, stage.now.wall)
             chosen.append(

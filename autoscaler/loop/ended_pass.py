@@ -97,6 +97,7 @@ def _filled(report: PassReport, stage: Observed) -> PassReport:
         report,
         view=stage.view,
         silent_s=stage.silent_s,
+        pauses=stage.pauses,
         registry=stage.registry,
         templates=stage.templates,
         device_pools=stage.device_pools,

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.removal_outcome import AbortReason, Finished
 from autoscaler.clock import Instant
+from autoscaler.config.tree import Config
 from autoscaler.logs import Log
 from autoscaler.loop.pass_memory import PassMemory, without_timers
 from autoscaler.loop.pass_ports import PassPorts
@@ -19,6 +20,7 @@ from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
 from autoscaler.scaledown.memory import RecentlyUnremovable, ScaleDownMemory, left_alone, seeded
+from autoscaler.scaledown.pause import Pauses, read_pauses
 from autoscaler.scaleup.next_zone import balanced
 from autoscaler.scaleup.templates import TemplateTerms, choose_templates
 from autoscaler.snapshot.cluster import ClusterView
@@ -96,6 +98,7 @@ class Observing:
             templates=templates,
             device_pools=cache.pools,
             shortfalls=cache.shortfalls,
+            pauses=pauses_in(view, config, now),
         )
         return Ended(stage=without_removals(observed), end=PassEnd.SILENT) if silent else observed
 
@@ -144,6 +147,12 @@ def _with_results(memory: Memory, results: Iterable[Finished]) -> Memory:
         else:
             memory = memories.deletion_failed(memory, finished.removal.group, finished.at)
     return memory
+
+
+def pauses_in(view: ClusterView, config: Config, now: Instant) -> Pauses:
+    """Return what is paused now, of the whole cluster or of groups."""
+    key = f"{config.kube.namespace}/{config.observe.pause_config_map_name}"
+    return read_pauses(view.related.config_maps.get(key), now.wall)
 
 
 def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:

@@ -195,6 +195,7 @@ def _cause_context(stage: Simulated, memory: ReplacementMemory) -> CauseContext:
         templates=stage.templates,
         silent_s=stage.silent_s,
         memory=memory,
+        pauses=stage.pauses,
     )
 
 

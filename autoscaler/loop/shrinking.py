@@ -46,6 +46,7 @@ def scale_down_context(
         reserved_nodes=reserved_nodes,
         disruption_budgets=config.disruption.disruption_budget,
         disrupted=disrupted,
+        pauses=stage.pauses,
     )
 
 

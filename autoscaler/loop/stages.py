@@ -23,6 +23,7 @@ from autoscaler.objects.pod import Pod
 from autoscaler.observe.report import PassEnd, PendingPods, Repairs, ReplacementReport, ScaleUpReport
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import ReplacementForecast
 from autoscaler.scaledown.replacement_cause import Cause
@@ -66,6 +67,8 @@ class Observed(Started, frozen=True, kw_only=True):
     templates: Mapping[str, Template]
     device_pools: Mapping[str, Mapping[str, tuple[int, ...]]]
     shortfalls: tuple[Shortfall, ...]
+    pauses: Pauses
+    """What is paused now."""
     fake_pods: tuple[Pod, ...] = ()
     """Pods that exist in no cluster and are placed after pending pods; companions and CapacityBuffers reserve capacity
     with them.

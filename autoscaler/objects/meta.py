@@ -107,6 +107,7 @@ _READ_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/",
     "delay-deletion.cluster-autoscaler.kubernetes.io/",
     "autoscaling.x-k8s.io/",
+    "pause.autoscaler/",
     "replacement.autoscaler/",
     "static.autoscaler/",
     "volume.beta.kubernetes.io/storage-class",

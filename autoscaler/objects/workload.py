@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from autoscaler.objects.decode import Undecoded, WireDecoder, last_known
-from autoscaler.objects.meta import NEVER_KNOWN, LabelSelector, ObjectMeta, Resource, Wire
+from autoscaler.objects.meta import LAST_KNOWN, NEVER_KNOWN, UNDECODED, LabelSelector, ObjectMeta, Resource, Wire
 from autoscaler.objects.podspec import PodSpec
 from autoscaler.objects.requests import effective_requests
 
@@ -131,6 +131,11 @@ class ConfigMap(Resource, frozen=True):
 
     data: dict[str, str] = {}
 
+    @property
+    def undecoded(self) -> bool:
+        """Whether what it says now cannot be decoded."""
+        return UNDECODED in self.metadata.annotations
+
 
 def plain_decoder(kind: type[R], stand_in: Callable[[Undecoded, R | None], R | None] = last_known) -> WireDecoder[R, R]:
     """Return the decoder of a kind that is kept as it comes."""
@@ -155,3 +160,13 @@ def budget_decoder() -> WireDecoder[DisruptionBudget, DisruptionBudget]:
         return undecoded_budget(odd) if held is None else msgspec.structs.replace(held, status=BudgetStatus())
 
     return plain_decoder(DisruptionBudget, stand_in)
+
+
+def config_map_decoder() -> WireDecoder[ConfigMap, ConfigMap]:
+    """Return the decoder of ConfigMaps; one that cannot be decoded (any more) says what it said, and is marked."""
+
+    def stand_in(odd: Undecoded, held: ConfigMap | None) -> ConfigMap:
+        mark = NEVER_KNOWN if held is None else LAST_KNOWN
+        return ConfigMap(metadata=odd.marked(mark), data={} if held is None else held.data)
+
+    return plain_decoder(ConfigMap, stand_in)

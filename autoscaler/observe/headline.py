@@ -8,6 +8,7 @@ from autoscaler.observe.status import Headline, Health, NodeState, PodState, Pod
 from autoscaler.reasons import Waiting
 
 _MOST_CAUSES = 3
+_MOST_PAUSES = 2
 _PLURALS = {
     "needs": "need",
     "wants": "want",
@@ -33,7 +34,9 @@ _WAITS: Mapping[str, str] = {
 
 def headline(status: PublishedStatus) -> Headline:
     """Return the headline of a status whose other fields are known."""
+    pauses = [pause for pause in status.pauses if not pause.problem]
     troubles = [*_pass_trouble(status), *_health_trouble(status), *_stuck(status.pods), *_undecoded(status)]
+    troubles += [_sentence(_capital(pause.text)) for pause in status.pauses if pause.problem]
     moves = [*_on_their_way(status), *_leaving(status)]
     rest = list(_waiting(status.pods))
     if status.cluster is None and not troubles:
@@ -41,7 +44,10 @@ def headline(status: PublishedStatus) -> Headline:
     if not troubles and not any(pod.state is not PodState.WAITING for pod in status.pods):
         rest.insert(0, "Every other pod has a node." if rest else "Every pod has a node.")
     tone = Tone.BAD if troubles else Tone.BUSY if moves else Tone.GOOD
-    return Headline(text=" ".join([*troubles, *moves, *rest]), tone=tone)
+    paused = [_sentence(_capital(pause.text)) for pause in pauses[:_MOST_PAUSES]]
+    if more := len(pauses) - len(paused):
+        paused.append(f"{_clause(f'{more:,} more', more, 'is paused')}.")
+    return Headline(text=" ".join([*troubles, *paused, *moves, *rest]), tone=tone)
 
 
 def _pass_trouble(status: PublishedStatus) -> Iterator[str]:
@@ -130,6 +136,10 @@ def _waiting(pods: Sequence[PodStatus]) -> Iterator[str]:
     waits = Counter(_WAITS.get(pod.verdict, _LATER) for pod in pods if pod.state is PodState.WAITING)
     for wait, number in waits.items():
         yield _about(number, "pod", wait)
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _sentence(text: str) -> str:

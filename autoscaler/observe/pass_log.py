@@ -36,11 +36,13 @@ class PassLog:
         self._stages: dict[str, ReplacementStage] = {}
         self._silent: frozenset[str] = frozenset()
         self._deferred: frozenset[str] = frozenset()
+        self._pauses: dict[str, str] = {}
 
     def pass_ended(self, report: PassReport, status: PublishedStatus) -> None:
         """Log a pass; `status` is its published status."""
         self._write_end(report)
         self._write_silence(report)
+        self._write_pauses(report)
         if report.registry is not None:
             for occurrence in report.registry.occurrences:
                 _write_occurrence(occurrence)
@@ -108,6 +110,13 @@ class PassLog:
         elif self._silent and not silent:
             log.info("api_server.heard_again", kinds=sorted(self._silent))
         self._silent = silent
+
+    def _write_pauses(self, report: PassReport) -> None:
+        """Log pauses when they begin, change, and end."""
+        pauses = {pause.name: pause.words for pause in report.pauses.all}
+        if report.view is not None and pauses != self._pauses:
+            log.info("pauses.changed", paused=list(pauses.values()), ended=sorted(self._pauses.keys() - pauses.keys()))
+            self._pauses = pauses
 
     def _write_answers(self, report: PassReport) -> None:
         """Log failures of the gRPC expander: when they begin, change, and end."""

@@ -18,6 +18,7 @@ from autoscaler.reasons import (
     LeadBasis,
     NoFit,
     NoReservation,
+    PauseScope,
     PodVerdict,
     RemovedAs,
     ReplacementHold,
@@ -142,6 +143,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Skip.NO_TEMPLATE: Meaning(
             "The group has no template: it has no nodes, and the provider cannot describe one.",
             "Let the provider describe its nodes, or start the group with one node.",
+        ),
+        Skip.PAUSED: Meaning(
+            "A person paused the group, or the whole cluster, with `scope: all`.",
+            "Wait for the end of the pause, or run `autoscaler resume`.",
         ),
     },
     Waiting: {
@@ -337,6 +342,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node is removable, but no `--scale-down-window` of its group is open.",
             "Wait for the next window; the detail says how long.",
         ),
+        UnremovableReason.PAUSED: Meaning(
+            "The node is removable, and removals are paused for the cluster, its group or itself.",
+            "The detail says by whom and until when; `autoscaler resume` ends the pause.",
+        ),
         UnremovableReason.TOO_MANY_A_MINUTE: Meaning(
             "The node is removable, but as many removals as `--max-node-deletions-per-minute` allows started "
             "within the last minute.",
@@ -415,6 +424,18 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
+    PauseScope: {
+        PauseScope.ALL: Meaning("No group grows and no node is removed.", "Run `autoscaler resume`."),
+        PauseScope.SCALE_DOWN: Meaning("No node is removed or replaced; groups grow.", "Run `autoscaler resume`."),
+        PauseScope.DISRUPTION: Meaning(
+            "No pod is moved: nodes with pods are neither removed nor replaced. Empty nodes still go.",
+            "Run `autoscaler resume`.",
+        ),
+        PauseScope.DRIFT: Meaning(
+            "No node is replaced for differing from what its group would make.",
+            "Mend what the reason of the pause names, then run `autoscaler resume`.",
+        ),
+    },
     ReplacementTrigger: {
         ReplacementTrigger.NOTICED: Meaning(
             "The cloud has announced that the machine leaves within minutes, and `--node-notices` has the kind of "
@@ -492,6 +513,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "budget.",
             "Wait, or let the budget allow more.",
         ),
+        ReplacementHold.PAUSED: Meaning(
+            "Such replacements are paused: by a person, or by the autoscaler after failures.",
+            "The detail says by whom and until when; `autoscaler resume` ends the pause.",
+        ),
         ReplacementHold.NOT_WRITTEN: Meaning(
             "The autoscaler could not annotate the node, and buys nothing before that.",
             "Look at the API server and RBAC.",
@@ -527,6 +552,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Another node would exceed a limit of the cluster.", "Raise the limit, such as `--cores-total`."
         ),
         UnknownStart.BACKOFF: Meaning("The groups that suit the pod failed recently and are in backoff."),
+        UnknownStart.PAUSED: Meaning("The groups that suit the pod are paused.", "Run `autoscaler resume`."),
         UnknownStart.MAX_NODES_TOTAL: Meaning("The cluster has reached `--max-nodes-total`.", "Raise it."),
         UnknownStart.GANG: Meaning(
             "The pod belongs to a gang that cannot start with all that may be bought, or that lacks pods.",

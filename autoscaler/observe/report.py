@@ -13,6 +13,7 @@ from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, 
 from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.disruption_limits import DisruptionUse
+from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
 from autoscaler.scaleup.gangs import WaitingGang
@@ -119,6 +120,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     error_type: ErrorType | None = None
     view: ClusterView | None = None
     """None if the cluster could not be observed."""
+    pauses: Pauses = Pauses()
+    """What is paused, but for single nodes."""
     silent_s: Mapping[str, float] = {}
     """Kinds about which the API server has been silent for longer than the limit, by path, and since when."""
     registry: Registry | None = None

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import PauseScope, ScaleUpResult
 from autoscaler.scaledown.disruption_limits import DisruptionUse
 
 
@@ -357,6 +357,26 @@ class ResizeStatus(msgspec.Struct, frozen=True):
     """What the node has too little of; empty if there is room by now."""
 
 
+class PauseStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is paused at present."""
+
+    name: str
+    """Its key in the ConfigMap of pauses."""
+    scope: PauseScope
+    groups: tuple[str, ...] = ()
+    """Node groups; none: the whole cluster."""
+    reason: str = ""
+    by: str = ""
+    """Who paused it."""
+    since_at: float | None = None
+    until_at: float | None = None
+    """None: until it is resumed."""
+    problem: str = ""
+    """Why the pause cannot be read."""
+    text: str
+    """All of it in words."""
+
+
 class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is published, as of the last pass. Before the first pass, everything but `process` is empty."""
 
@@ -380,3 +400,4 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[RecentEvent, ...] = ()
     """The newest events, oldest first."""
     undecoded: tuple[UndecodedKind, ...] = ()
+    pauses: tuple[PauseStatus, ...] = ()

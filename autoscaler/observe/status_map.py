@@ -70,6 +70,8 @@ def _document(
     if message is not None:
         head["message"] = YamlText(message)
     head["clusterWide"] = _cluster(None if status.cluster is None else status.cluster.scope, rules)
+    if status.pauses:
+        head["paused"] = YamlText("; ".join(pause.text for pause in status.pauses)[:_MAX_MESSAGE])
     parts = {key: "".join(_lines({key: value}, rules)) for key, value in head.items()}
     if group_texts := "".join(groups):
         parts["nodeGroups"] = f"nodeGroups:\n{group_texts}"

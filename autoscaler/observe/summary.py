@@ -25,6 +25,7 @@ from autoscaler.observe.status import (
     Health,
     NodeCounts,
     PassStatus,
+    PauseStatus,
     Phase,
     PodStatus,
     PublishedStatus,
@@ -39,6 +40,7 @@ from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult
 from autoscaler.registry.backoff import Backoff as BackedOff
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import GroupState, Registry
+from autoscaler.scaledown.pause import Pause
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.cluster import ClusterView
@@ -86,6 +88,7 @@ def _summarised(
     view, registry = report.view, report.registry
     if view is None:
         return shown
+    shown = replace(shown, pauses=tuple(map(_pause, report.pauses.all)))
     pods = pod_statuses(report, etas)
     if registry is None:
         return replace(
@@ -109,6 +112,20 @@ def _summarised(
         pods=pods,
         gangs=gang_statuses(report, pods),
         decisions=tuple(_decisions(report, pods)),
+    )
+
+
+def _pause(pause: Pause) -> PauseStatus:
+    return PauseStatus(
+        name=pause.name,
+        scope=pause.scope,
+        groups=pause.groups,
+        reason=pause.reason,
+        by=pause.by,
+        since_at=pause.since,
+        until_at=pause.until,
+        problem=pause.problem,
+        text=pause.words,
     )
 
 

@@ -23,6 +23,7 @@ from autoscaler.config.flags import flags
 from autoscaler.config.headroom import MANAGER
 from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.class_form import ClassForm
+from autoscaler.scaledown import pause
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.snapshot.template import suffix_of, template_name
 from cloudprovider.document import parse_yaml
@@ -91,6 +92,7 @@ _NAMING_FLAGS = frozenset(
         "namespace",
         "node-group-auto-discovery",
         "nodes",
+        "pause-config-map-name",
         "scale-down-window",
         "status-config-map-name",
     )
@@ -208,6 +210,8 @@ class _Renamer:
         for key, item in data.items():
             if key in _FREE_TEXTS:
                 content[key] = "" if isinstance(item, str) else []
+            elif key == "pauseConfigMap" and isinstance(item, Mapping):
+                content[key] = self._pauses(item)
             elif key in ("annotations", "detail", "error") and isinstance(item, Mapping | str):
                 content[key] = self._renamed_words(item)
             else:
@@ -243,6 +247,22 @@ class _Renamer:
         except (ValueError, AttributeError, TypeError):
             return ""
         return yaml.safe_dump({level: groups for level, groups in groups_by_level.items() if groups})
+
+    def _pauses(self, config_map: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the ConfigMap of pauses without names of people and reasons; unreadable entries stay unreadable."""
+        meta = config_map.get("metadata") or {}
+        annotations = {
+            key: text for key, text in (meta.get("annotations") or {}).items() if key not in (pause.REASON, pause.BY)
+        }
+        entries = (pause.read_entry(name, text) for name, text in (config_map.get("data") or {}).items())
+        data = {f"pause-{number:03d}": self._pause(entry) for number, entry in enumerate(entries)}
+        return {"metadata": {"name": "pauses", "annotations": annotations}, "data": data}
+
+    def _pause(self, entry: pause.Pause) -> str:
+        if entry.problem:
+            return "unreadable"
+        groups = tuple(map(self._names.of, entry.groups))
+        return pause.entry_of(msgspec.structs.replace(entry, groups=groups, reason="", by=""))
 
 
 def _matches(patterns: Iterable[str], group: str) -> bool:

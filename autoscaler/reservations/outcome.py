@@ -16,6 +16,7 @@ _SKIPS = {
     Skip.LIMIT: Unplaceable.LIMIT,
     Skip.ATOMIC_LIMIT: Unplaceable.LIMIT,
     Skip.NOT_READY: Unplaceable.NOT_READY,
+    Skip.PAUSED: Unplaceable.HELD_BACK,
 }
 _RESULTS = {
     ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL: Unplaceable.MAX_NODES_TOTAL,

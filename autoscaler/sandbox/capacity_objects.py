@@ -1,4 +1,4 @@
-"""Objects that request capacity, in a cluster in memory: stored as by an API server, so that writes have an effect."""
+"""Objects that request capacity, and ConfigMaps, in a cluster in memory, where writes to them have an effect."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import msgspec
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CapacityBuffer, CapacityQuota, ProvisioningRequest, StoredTemplate
 from autoscaler.objects.meta import Resource
+from autoscaler.objects.workload import ConfigMap
 from autoscaler.sandbox.memory_cluster import MemoryWrites
 from autoscaler.snapshot.cluster import Related
 
@@ -15,17 +16,18 @@ _FIELDS: dict[str, tuple[str, type[Resource]]] = {
     "CapacityBuffer": ("capacity_buffers", CapacityBuffer),
     "CapacityQuota": ("capacity_quotas", CapacityQuota),
     "PodTemplate": ("pod_templates", StoredTemplate),
+    "ConfigMap": ("config_maps", ConfigMap),
 }
 """Field of `Related` and type, by kind."""
 
 
 def put_objects(
-    writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | CapacityQuota | StoredTemplate
+    writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | CapacityQuota | StoredTemplate | ConfigMap
 ) -> None:
     """Store objects where writes find them."""
     for obj in objects:
         kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(obj, type_))
-        version = "v1" if isinstance(obj, StoredTemplate) else obj.api_version
+        version = "v1" if isinstance(obj, StoredTemplate | ConfigMap) else obj.api_version
         plain: dict[str, Any] = msgspec.to_builtins(obj)
         ref = ObjectRef(version, kind, obj.name, obj.namespace)
         writes.objects[ref] = {**plain, "apiVersion": version, "kind": kind}

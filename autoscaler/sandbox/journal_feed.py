@@ -80,7 +80,7 @@ class _Follower(Generic[T]):
     """Keeps one store equal to one selection of objects."""
 
     def __init__(self, storage: Storage, source: KindSource[T], store: Store[T]) -> None:
-        self.path = source.path
+        self.path = source.subject
         self._storage = storage
         self._source = source
         self._store = store

@@ -13,7 +13,7 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import EventRecord
+from autoscaler.kube.writes import EventRecord, Texts
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod
@@ -128,19 +128,19 @@ class MemoryWrites:
         """Update a stored event."""
         self.create_event(event)
 
-    def put_config_map(
-        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> str:
-        """Create the ConfigMap, or put `data` into it; other data and annotations stay. It has no uid."""
+    def put_config_map(self, namespace: str, name: str, data: Texts, annotations: Texts | None = None) -> str:
+        """Create the ConfigMap, or put `data` into it (None removes an entry); the rest stays. It has no uid."""
         current = self.objects.get(ObjectRef("v1", "ConfigMap", name, namespace), {})
         metadata = current.get("metadata", {"name": name, "namespace": namespace})
-        merged_annotations = {**metadata.get("annotations", {}), **(annotations or {})}
+        changed = {**metadata.get("annotations", {}), **(annotations or {})}
+        merged_annotations = {key: text for key, text in changed.items() if text is not None}
         config_map = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {**metadata, "annotations": merged_annotations},
         }
-        self._store({**config_map, "data": {**current.get("data", {}), **data}})
+        merged = {key: text for key, text in {**current.get("data", {}), **data}.items() if text is not None}
+        self._store({**config_map, "data": merged})
         return ""
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:

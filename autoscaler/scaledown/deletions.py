@@ -2,20 +2,22 @@
 
 Behaviour as Cluster Autoscaler's `core/scaledown/unneeded` and `processors/nodes`: long enough unneeded, group above
 its minimum, resources above theirs, groups that go as a whole complete, and all of it within the budgets. Maintenance
-windows and limits on the rate of removals are ours.
+windows, pauses and limits on the rate of removals are ours.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from autoscaler.config.disruption_budgets import EMPTY, UNNEEDED
 from autoscaler.config.scaledown import ScaleDown
-from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.reasons import PauseScope, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.deletion_budget import within_budgets
 from autoscaler.scaledown.disruption_limits import DisruptionLimits
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
+from autoscaler.scaledown.pause import kept_by_pause
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import NodesToDelete, Removal, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.removal_rank import removal_rank, same_rank
@@ -111,6 +113,7 @@ class _Choice:
         )
         self._rules: tuple[DeletionRule, ...] = (
             self._too_early,
+            self._paused,
             self._outside_windows,
             self._at_minimum,
             self._scarce,
@@ -161,6 +164,14 @@ class _Choice:
             UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else UnremovableReason.NOT_UNREADY_LONG_ENOUGH
         )
         return _kept(removal, reason, f"unneeded for {waited_s:.0f}s of {due_s:.0f}s", due_s - waited_s)
+
+    def _paused(self, removal: Removal, group: Group) -> UnremovableNode | None:
+        if removal.replaced:  # its replacement has asked, for its own reason
+            return None
+        scope = PauseScope.DISRUPTION if removal.drained else PauseScope.SCALE_DOWN
+        now = self._situation.now
+        kept = kept_by_pause(self._situation.pauses, scope, removal.node, group.id, now.wall)
+        return None if kept is None else replace(kept, utilization=removal.utilization)
 
     def _outside_windows(self, removal: Removal, group: Group) -> UnremovableNode | None:
         left_s = self._closed_for_s.get(group.id)

@@ -16,6 +16,7 @@ from autoscaler.reasons import UnremovableNode
 from autoscaler.registry.memory import LastActions
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.running_gangs import RunningGangs
 from autoscaler.snapshot.groups import Groups
 
@@ -89,6 +90,7 @@ class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     disruption_budgets: tuple[NodeDisruptionBudget, ...] = ()
     disrupted: Mapping[str, str] = {}
     """Why nodes are disrupted now, by name: what disruption budgets count."""
+    pauses: Pauses = Pauses()
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

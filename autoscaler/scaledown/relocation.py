@@ -12,7 +12,7 @@ import numpy as np
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.reasons import PauseScope, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.drain import (
     BlockingPod,
     DrainContext,
@@ -24,6 +24,7 @@ from autoscaler.scaledown.drain import (
     without_budgets,
 )
 from autoscaler.scaledown.eligibility import gone_blocker, replacement_blocker
+from autoscaler.scaledown.pause import kept_by_pause, scope_of
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.replacement import (
@@ -98,7 +99,7 @@ class Relocations:
         new, arrived = self._arrivals(replacement)
         removals: list[Removal] = []
         for name in standing:
-            outcome = self.removal(name)
+            outcome = self.removal(name, scope_of(replacement.trigger))
             if isinstance(outcome, UnremovableNode):
                 for removal in removals:
                     self._gangs.give_back(removal.pods)
@@ -134,10 +135,14 @@ class Relocations:
         there = [name for name in replacement.nodes if name in self._trial.view.positions]
         return tuple(name for name in there if name not in under_way), tuple(n for n in there if n in under_way)
 
-    def removal(self, name: str) -> Removal | UnremovableNode:
-        """Return the removal of a node as it would be, or why it may not go; nothing changes."""
+    def removal(self, name: str, scope: PauseScope) -> Removal | UnremovableNode:
+        """Return the removal of a node as it would be, or why it may not go; nothing changes.
+
+        `scope` must not be paused.
+        """
         position, deadline = self._trial.view.positions[name], self._deadlines.get(name)
         reason = (replacement_blocker if deadline is None else gone_blocker)(self._trial, self._situation, position)
+        reason = reason or self._paused(position, scope)
         if reason is not None:
             return reason
         cause = self._causes.get(name)
@@ -168,6 +173,11 @@ class Relocations:
             for pod in pods
             if long_terminating(pod, wall) and pod.cls.owner is not None and pod.cls.owner.kind == "StatefulSet"
         ]
+
+    def _paused(self, position: int, scope: PauseScope) -> UnremovableNode | None:
+        situation, node = self._situation, self._trial.view.nodes[position]
+        group = situation.groups.of_node.get(node.name, "")
+        return kept_by_pause(situation.pauses, scope, node, group, situation.now.wall)
 
     def _departure(self, name: str, *, overruling: bool) -> NodeDrain | UnremovableNode:
         judge = without_budgets(self._judge.judge) if overruling else self._judge.judge

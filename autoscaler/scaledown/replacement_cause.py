@@ -9,6 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.reasons import ReplacementTrigger
 from autoscaler.registry.readiness import Readings
+from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.replacement import HeldBack, ReplacementMemory
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
@@ -59,6 +60,7 @@ class CauseContext(msgspec.Struct, frozen=True, kw_only=True):
     silent_s: Mapping[str, float]
     """Seconds of silence by path, for kinds that the API server has not mentioned for longer than the limit."""
     memory: ReplacementMemory
+    pauses: Pauses = Pauses()
 
 
 CauseSource = Callable[[CauseContext], Iterator[Cause]]

@@ -11,10 +11,11 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
-from autoscaler.reasons import ReplacementTrigger
+from autoscaler.reasons import ReplacementHold, ReplacementTrigger
 from autoscaler.scaledown.notices import advised, noticed
+from autoscaler.scaledown.pause import kept_by_pause, scope_of
 from autoscaler.scaledown.repair import unhealthy
-from autoscaler.scaledown.replacement import Replacement, ReplacementForecast, due_age_s, requested
+from autoscaler.scaledown.replacement import HeldBack, Replacement, ReplacementForecast, due_age_s, requested
 from autoscaler.scaledown.replacement_cause import Cause, CauseContext, CauseSource
 from autoscaler.snapshot.groups import Groups
 
@@ -54,7 +55,14 @@ def causes_of(context: CauseContext) -> tuple[Cause, ...]:
     for source in SOURCES:
         for cause in source(context):
             chosen.setdefault(cause.node.name, cause)
-    return tuple(chosen.values())
+    return tuple(_unless_paused(cause, context) for cause in chosen.values())
+
+
+def _unless_paused(cause: Cause, context: CauseContext) -> Cause:
+    """Return the cause, held back while its node, its group or the whole cluster is paused."""
+    group = context.view.groups.of_node.get(cause.node.name, "")
+    kept = kept_by_pause(context.pauses, scope_of(cause.trigger), cause.node, group, context.now.wall)
+    return cause if kept is None else msgspec.structs.replace(cause, held=HeldBack(ReplacementHold.PAUSED, kept.detail))
 
 
 def wanted(config: Config, groups: Groups) -> bool:

@@ -32,6 +32,8 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     quotas: Quotas = NO_QUOTAS
     within: Mapping[str, int] | None = None
     """How many nodes each group may get, by group id, none if it is left out; None: as many as it has room for."""
+    paused: Mapping[str, str] = {}
+    """Why groups may not grow because somebody paused them, by group id."""
 
     @property
     def nodes_left(self) -> int | None:
@@ -90,7 +92,9 @@ def considered(
 
 
 def unfit(group: Group, situation: ScaleUpContext) -> Skipped | None:
-    """Return why a group is in no state to grow: backed off, unhealthy, or nothing known of its nodes."""
+    """Return why a group is in no state to grow: paused, backed off, unhealthy, or nothing known of its nodes."""
+    if group.id in situation.paused:
+        return Skipped(group.id, Skip.PAUSED, "paused", situation.paused[group.id])
     state = situation.states[group.id]
     if state.backoff is not None:
         return Skipped(group.id, Skip.BACKED_OFF, "in backoff after failed scale-up", state.backoff.error.message)

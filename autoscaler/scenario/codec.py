@@ -93,7 +93,7 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
     pods = reader.pods("pods", file.pods)
     cloud = read_cloud(shape, defaults)
     check_membership(shape, "nodeToGroup", file.node_to_group, {group.id for group in cloud.groups})
-    changes = _changes(shape, reader, cloud, nodes)
+    changes = _changes(shape, reader, cloud, nodes, config)
     return Scenario(
         name=file.name or stem,
         kind=file.class_,
@@ -155,6 +155,9 @@ def _related(
     if file.priority_config is not None:
         meta = ObjectMeta(name=PRIORITY_CONFIG, namespace=config.kube.namespace)
         config_maps[config_maps_key(meta.namespace)] = ConfigMap(metadata=meta, data={PRIORITIES: file.priority_config})
+    if file.pause_config_map is not None:
+        pauses = _pauses(file.pause_config_map, config)
+        config_maps[pauses.key] = pauses
     related: dict[str, Any] = {
         kind.related: reader.named(key_of(kind.field), getattr(file, kind.field), name if kind.in_namespace else None)
         for name, kind in RELATED.items()
@@ -174,12 +177,24 @@ def _related(
     return Related(**related, config_maps=config_maps, scalables=scalables)
 
 
-def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node]) -> tuple[ClusterChange, ...]:
+def _pauses(config_map: ConfigMap, config: Config) -> ConfigMap:
+    """Return the ConfigMap of pauses under the name that the configuration gives it."""
+    meta = msgspec.structs.replace(
+        config_map.metadata, name=config.observe.pause_config_map_name, namespace=config.kube.namespace
+    )
+    return msgspec.structs.replace(config_map, metadata=meta)
+
+
+def _changes(
+    shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node], config: Config
+) -> tuple[ClusterChange, ...]:
     known = {node.name: node for node in nodes}
     changes = []
     for index, entry in enumerate(shape.file.changes):
         change = _change(shape, shape.path("changes", index), entry, reader, cloud, known)
         known.update((node.name, node) for node in change.add_nodes)
+        if entry.pause_config_map is not None:
+            change = msgspec.structs.replace(change, pauses=_pauses(entry.pause_config_map, config))
         changes.append(change)
     return tuple(changes)
 

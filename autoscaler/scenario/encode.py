@@ -73,8 +73,10 @@ def _related(related: Related) -> Plain:
         for kind in RELATED.values()
     }
     for config_map in related.config_maps.values():
-        if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:
-            written["priorityConfig"] = config_map.data[PRIORITIES]
+        if config_map.name == PRIORITY_CONFIG:
+            written["priorityConfig"] = config_map.data.get(PRIORITIES, [])
+        else:
+            written["pauseConfigMap"] = bare_object(config_map)
     return written
 
 

@@ -29,7 +29,15 @@ from autoscaler.objects.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
+from autoscaler.objects.workload import (
+    ConfigMap,
+    DaemonSet,
+    DisruptionBudget,
+    Job,
+    Namespace,
+    PriorityClass,
+    Replicated,
+)
 from cloudprovider.interface import ErrorClass, State
 from cloudprovider.static.file import FileVersion
 from cloudprovider.structure import Strict
@@ -60,6 +68,8 @@ class ChangeEntry(Strict, frozen=True, kw_only=True):
     node_to_group: dict[str, str] = {}
     update_nodes: list[NodeWire] = []
     add_instances: list[InstanceEntry] = []
+    pause_config_map: ConfigMap | None = None
+    """From then on, the ConfigMap of pauses."""
 
 
 class AnswerEntry(Strict, frozen=True, kw_only=True):
@@ -121,6 +131,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     prices: Any = None
     gpu_label: str | None = None
     priority_config: str | None = None
+    pause_config_map: ConfigMap | None = None
+    """The ConfigMap of pauses, whatever its name."""
     expander_answers: list[AnswerEntry] = []
     runs: FromOne = 1
     step: str = "10s"

@@ -72,6 +72,9 @@ def import_dump(dump: Dump, wishes: ImportOptions) -> Imported:
         runs=wishes.runs,
         step=f"{wishes.step_s:f}s",
         priority_config=_priorities(dump, wishes.config),
+        pause_config_map=dump.config_maps.get(
+            f"{wishes.config.kube.namespace}/{wishes.config.observe.pause_config_map_name}"
+        ),
         **{kind.field: [*dump.named(name), *made_up.get(name, ())] for name, kind in KINDS.items()},
         **_cloud(wishes.groups, inference),
     )

@@ -11,6 +11,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
+from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import NodeRef
@@ -40,6 +41,8 @@ class ClusterChange(msgspec.Struct, frozen=True, kw_only=True):
     add_machines: tuple[MachineSpec, ...] = ()
     """Machines of added nodes and instances without a node; none of them changes a target size."""
     add_pods: tuple[Pod, ...] = ()
+    pauses: ConfigMap | None = None
+    """Takes the place of the ConfigMap of pauses."""
 
 
 class Answered(msgspec.Struct, frozen=True):

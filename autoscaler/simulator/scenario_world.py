@@ -50,6 +50,7 @@ class ScenarioWorld:
             *related.capacity_buffers.values(),
             *related.capacity_quotas.values(),
             *related.pod_templates.values(),
+            *related.config_maps.values(),
         )
 
     def begin_run(self, run: int) -> None:
@@ -109,6 +110,8 @@ class ScenarioWorld:
             if self._simulated.group_of(machine_ref) is None or not self._simulated.has_instance(machine_ref):
                 self._simulated.add_machine(machine)
         self._add_nodes(change.add_nodes)
+        if change.pauses is not None:
+            put_objects(self.writes, change.pauses)
         for pod in change.add_pods:
             self.cluster.put_pod(pod)
 

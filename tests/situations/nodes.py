@@ -328,6 +328,28 @@ NODES = [
         advice="Wait 4m49s until the window opens.",
     ),
     Situation(
+        "paused for a while",
+        NODE,
+        standing(pauseConfigMap=named("pauses", "") | {"data": {"freeze": "{until: 2026-01-05T12:05:00Z, by: jane}"}}),
+        UnremovableReason.PAUSED,
+        "node n",
+        cause="has to wait: scale-down is paused until 2026-01-05T12:05:00Z by jane",
+        advice="Wait 4m49s, or run autoscaler resume.",
+    ),
+    Situation(
+        "paused by its own annotation, which has no end",
+        NODE,
+        standing(
+            running(),
+            nodes=[a_node(meta={"annotations": {"pause.autoscaler/reason": "debugging"}})],
+        ),
+        UnremovableReason.PAUSED,
+        "node n",
+        cause="has to wait: the pause n cannot be read, so disruption is paused: until: is required in annotations",
+        advice="Run autoscaler resume.",
+        flips=False,
+    ),
+    Situation(
         "too many within a minute",
         NODE,
         standing(options={"max-node-deletions-per-minute": "1"}),

@@ -615,6 +615,17 @@ PODS = [
         advice="Repair the nodes of group g that are not ready, or set --ok-total-unready-count=5.",
     ),
     Situation(
+        "everything is paused",
+        POD,
+        pending(pauseConfigMap=named("pauses", "") | {"data": {"freeze": "{scope: all, reason: incident}"}}),
+        Skip.PAUSED,
+        "group g",
+        cause="needs a machine of group g, which is paused",
+        advice="Wait for the end of the pause, or run autoscaler resume: everything is paused until it is resumed: "
+        "incident.",
+        flips=False,
+    ),
+    Situation(
         "the nearest of two groups",
         POD,
         pending(a_pod(cpu="6"), groups=[a_group(), a_group("big", a_template("5"))]),

@@ -238,7 +238,7 @@ def test_settings_of_the_deployment_arrive() -> None:
 def test_permissions_and_alerts_follow_names_that_flags_change() -> None:
     objects = rendered({**THEIRS["priorities"], "prometheusRule": {"enabled": True}})
     named = {name for *_, name in permissions(objects) if name}
-    assert named == {"pool-a", "pool-a-status", "cluster-autoscaler-priority-expander"}
+    assert named == {"pool-a", "pool-a-status", "pool-a-pause", "cluster-autoscaler-priority-expander"}
     alerts = json.dumps(only(objects, "PrometheusRule"))
     assert 'name=\\"pool-a\\"' in alerts
     assert 'name=\\"cluster-autoscaler\\"' not in alerts

@@ -237,9 +237,11 @@ def test_the_dry_run_reads_its_groups_from_where_they_are_mounted() -> None:
 @pytest.mark.kubectl
 def test_the_dry_run_may_read_what_is_followed_and_nothing_else() -> None:
     objects = built(GROUPS.parent)
-    assert [obj["kind"] for obj in objects if "Role" in obj["kind"]] == ["ClusterRole", "ClusterRoleBinding"]
     reads = {(*kind, verb) for kind in followed() for verb in ("list", "watch")}
     assert granted(only(objects, "ClusterRole")) == reads
+    role = only(objects, "Role")
+    assert granted(role) == {("", "configmaps", "list"), ("", "configmaps", "watch")}
+    assert [rule["resourceNames"] for rule in role["rules"]] == [[load([]).observe.pause_config_map_name]]
 
 
 @pytest.fixture
@@ -482,7 +484,9 @@ def test_writes_in_the_namespace_name_their_objects_wherever_rbac_can() -> None:
     assert [rule for rule in rules if "resourceNames" not in rule and rule["verbs"] != ["create"]] == []
     named = {name for rule in rules for name in rule.get("resourceNames", [])}
     config = load([])
-    assert named == {config.leader.leader_elect_resource_name, config.observe.status_config_map_name, CONFIG_MAP}
+    observe = config.observe
+    ours = {config.leader.leader_elect_resource_name, observe.status_config_map_name, observe.pause_config_map_name}
+    assert named == {*ours, CONFIG_MAP}
 
 
 @pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*role.yaml")), ids=name_of)

@@ -53,6 +53,9 @@ def held_group(skipped: Skipped, ended: ExplainedPass, wanted: int = 1) -> Remed
             return more_nodes(group.room, ended, reason)
         case Skip.NOT_READY:
             return _unhealthy(group, ended)
+        case Skip.PAUSED:
+            text = f"Wait for the end of the pause, or run autoscaler resume: {skipped.detail}."
+            return remedy(reason, _of(group.id), text, cause=f"needs a machine of {named}, which is paused")
         case Skip.NO_TEMPLATE:
             text = f"Describe the nodes of {named} to the autoscaler as its provider asks, or start one node by hand."
             return remedy(

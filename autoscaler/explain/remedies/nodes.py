@@ -200,6 +200,12 @@ def _until_open(case: NodeCase, stays: UnremovableNode) -> Remedies:
     yield remedy(stays.reason, (CulpritKind.FLAG, "scale-down-window"), text, [wait], cause)
 
 
+def _until_resumed(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    waits = [] if stays.time_left_s is None else [Wait(seconds=stays.time_left_s)]
+    text = f"Wait {waits[0].span}, or run autoscaler resume." if waits else "Run autoscaler resume."
+    yield remedy(stays.reason, (CulpritKind.NODE, case.name), text, waits, f"has to wait: {stays.detail}")
+
+
 def _until_next_minute(case: NodeCase, stays: UnremovableNode) -> Remedies:
     wait = Wait(seconds=stays.time_left_s or 0.0)
     text, flag = f"Wait {wait.span}; the next removal may begin then.", "max-node-deletions-per-minute"
@@ -359,8 +365,7 @@ def _used(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
         yield _by_flag(stays.reason, flag, cause, f"{text}, {told([flag])}.")
     else:
         option = SetGroupOption(group=group.id, option=name, value=enough)
-        culprit = CulpritKind.GROUP, group.id
-        yield remedy(stays.reason, culprit, f"{text}, {told([option])}.", [option], cause)
+        yield remedy(stays.reason, (CulpritKind.GROUP, group.id), f"{text}, {told([option])}.", [option], cause)
 
 
 def _group_held(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
@@ -383,6 +388,7 @@ _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remed
     UnremovableReason.GROUP_COOLING_DOWN: _group_cooling_down,
     UnremovableReason.OUTSIDE_WINDOW: _until_open,
     UnremovableReason.TOO_MANY_A_MINUTE: _until_next_minute,
+    UnremovableReason.PAUSED: _until_resumed,
 }
 _OF_GROUP: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode, Group], Remedies]] = {
     UnremovableReason.MIN_SIZE: lambda case, _, group: _minimum(case, group),

@@ -25,7 +25,7 @@ from autoscaler.observe.metrics.labels import (
     Reload,
     ScaleUpFailure,
 )
-from autoscaler.reasons import Lack, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import Lack, PauseScope, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from cloudprovider.codes import OTHER
 
 PREFIX = "cluster_autoscaler_"
@@ -247,6 +247,9 @@ TABLE: tuple[Metric, ...] = (
         lack=listed(Lack),
     ),
     gauge("deferred_resizes", "Pods whose resize in place waits because their node is full."),
+    gauge(
+        "pauses", "Pauses in force; one that cannot be read counts as a pause of disruption.", scope=listed(PauseScope)
+    ),
     gauge("replacements_in_progress", "Replacements of nodes in progress.", trigger=listed(ReplacementTrigger)),
     gauge(
         "replacements_waiting",

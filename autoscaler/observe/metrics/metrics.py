@@ -1,6 +1,6 @@
 """Prometheus metrics of one process, with one method per fact. The names are in `metrics.definitions`."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from autoscaler.observe.metrics.labels import (
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
-from autoscaler.reasons import Lack, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import Lack, PauseScope, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.version import version
 from cloudprovider.codes import told_apart
@@ -223,6 +223,12 @@ class Metrics:
         self._series.set("deferred_resizes", pods)
 
     # Replacements.
+
+    def pauses(self, scopes: Iterable[PauseScope]) -> None:
+        """Set the number of pauses in force; `scopes` has the scope of each."""
+        counts = Counter(scopes)
+        for scope in PauseScope:
+            self._series.set("pauses", counts[scope], scope)
 
     def replacements(self, in_progress: Mapping[ReplacementTrigger, int]) -> None:
         """Set the number of replacements in progress, by trigger."""

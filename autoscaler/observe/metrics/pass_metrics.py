@@ -115,6 +115,7 @@ class PassMetrics:
         if report.view is None:
             return
         self._groups, self._pools = report.view.groups, report.device_pools
+        self._metrics.pauses(pause.scope for pause in report.pauses.all)
         self._taints(report.view)
         if report.registry is None:
             self._metrics.cluster(safe=False, counts=NodeCounts())

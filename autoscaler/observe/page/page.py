@@ -117,6 +117,12 @@ def _notices(
         notices.append(html('<p class="notice bad">The health check fails. {}</p>', alive.text))
     if status.message is not None:
         notices.append(html('<p class="notice">{}</p>', status.message))
+    notices.extend(
+        html(
+            '<p class="notice{}">Paused (<code>{}</code>): {}</p>', " bad" * bool(pause.problem), pause.name, pause.text
+        )
+        for pause in status.pauses
+    )
     notices.extend(_undecoded_notice(kind) for kind in status.undecoded)
     notices.extend(
         html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, section.alarm)

@@ -20,7 +20,7 @@
 {{- fail (printf "extraArgs and customArgs: set --%s with %s" $key $value) }}
 {{- end }}
 {{- end }}
-{{- range list "address" "leader-elect-resource-name" "reservations-address" "status-config-map-name" }}
+{{- range list "address" "leader-elect-resource-name" "pause-config-map-name" "reservations-address" "status-config-map-name" }}
 {{- if include "node-autoscaler.named" (dict "words" $.Values.customArgs "flag" .) }}
 {{- fail (printf "customArgs: set --%s in extraArgs, which ports and permissions follow" .) }}
 {{- end }}

@@ -60,6 +60,10 @@ annotations:
 {{- index .Values.extraArgs "status-config-map-name" | default "cluster-autoscaler-status" -}}
 {{- end }}
 
+{{- define "node-autoscaler.pauseName" -}}
+{{- index .Values.extraArgs "pause-config-map-name" | default "cluster-autoscaler-pause" -}}
+{{- end }}
+
 {{- define "node-autoscaler.hasPriorityExpander" -}}
 {{- if has "priority" (splitList "," (.Values.extraArgs.expander | default "")) }}true{{ end -}}
 {{- end }}

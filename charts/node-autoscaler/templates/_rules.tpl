@@ -201,6 +201,11 @@
   verbs: [get, update]
 {{- end }}
 {{- end }}
+# What people pause, and what the autoscaler pauses itself; list and watch select it by name.
+- apiGroups: [""]
+  resources: [configmaps]
+  resourceNames: [{{ include "node-autoscaler.pauseName" . | quote }}]
+  verbs: {{ .Values.dryRun | ternary "[list, watch]" "[get, list, watch, update]" }}
 {{- if or (not .Values.dryRun) (include "node-autoscaler.hasPriorityExpander" .) }}
 # Read by the priority expander; list and watch select it by name.
 - apiGroups: [""]

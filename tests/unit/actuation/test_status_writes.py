@@ -3,8 +3,10 @@
 from autoscaler.actuation.status_writes import ClusterStatuses, WriteOutcome
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.reasons import PauseScope
 from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.scaledown.pause import Pause
 from autoscaler.scaleup.provisioning import accepted, found
 from autoscaler.scaleup.status_change import change_of
 from tests.unit.capacity import a_buffer, a_condition, a_request
@@ -66,3 +68,17 @@ def test_an_object_that_is_gone_or_another_is_told_apart_from_trouble() -> None:
     request = a_request()
     assert ClusterStatuses(writes).put(found(request, NOW)).outcome is WriteOutcome.GONE
     assert ClusterStatuses(writes).delete(request).outcome is WriteOutcome.GONE
+
+
+def test_a_pause_is_written_beside_others_and_takes_the_place_of_its_namesake() -> None:
+    writes = a_cluster()
+    statuses = ClusterStatuses(writes)
+    config_map = ObjectRef("v1", "ConfigMap", "pauses", "kube-system")
+    for pause in (Pause(name="freeze"), Pause(name="drift", scope=PauseScope.DRIFT), Pause(name="freeze", by="jane")):
+        assert statuses.pause("kube-system", "pauses", pause).outcome is WriteOutcome.DONE
+    assert writes.objects[config_map]["data"] == {
+        "freeze": '{"scope":"scale-down","by":"jane"}',
+        "drift": '{"scope":"drift"}',
+    }
+    writes.put_config_map("kube-system", "pauses", {"drift": None})
+    assert set(writes.objects[config_map]["data"]) == {"freeze"}

@@ -170,8 +170,38 @@ def test_what_pods_and_drains_depend_on_is_followed(following: Following) -> Non
     following.until(lambda view: not view.related.budgets)
 
 
-def test_config_maps_are_left_alone_without_the_priority_expander(following: Following) -> None:
-    assert [path for path in following.feed.stats() if "configmaps" in path] == []
+def test_of_config_maps_only_that_of_pauses_is_followed_without_the_priority_expander(following: Following) -> None:
+    (path,) = (path for path in following.feed.stats() if "configmaps" in path)
+    assert path == "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-pause"
+
+
+def test_a_pause_is_seen_as_soon_as_it_is_written_and_one_that_cannot_be_decoded_is_marked(
+    following: Following,
+) -> None:
+    following.synced()
+    storage = following.server.storage
+    meta = {"name": "cluster-autoscaler-pause", "namespace": "kube-system"}
+    storage.create("configmaps", {"metadata": meta, "data": {"freeze": "scope: all"}})
+    key = "kube-system/cluster-autoscaler-pause"
+    seen = following.until(lambda view: key in view.related.config_maps).related.config_maps[key]
+    assert (seen.data, seen.undecoded) == ({"freeze": "scope: all"}, False)
+    storage.patch("configmaps", meta["name"], {"data": {"freeze": 7}}, namespace="kube-system")
+    seen = following.until(lambda view: view.related.config_maps[key].undecoded).related.config_maps[key]
+    assert seen.data == {"freeze": "scope: all"}
+
+
+def test_a_cluster_that_keeps_pauses_from_us_holds_nothing_up(
+    server: ApiServer, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.faults.add(Fault(resource="configmaps", code=403))
+    following = Following(server, client).synced()
+    try:
+        assert following.view().related.config_maps == {}
+        following.view()
+        resting = [record for record in caplog.records if record.getMessage() == "feature.resting"]
+        assert [vars(record)["fields"]["feature"] for record in resting] == ["pauses"]
+    finally:
+        assert following.feed.stop(PATIENCE_S)
 
 
 def test_the_priority_expander_follows_one_config_map(server: ApiServer, client: Client) -> None:

@@ -26,7 +26,7 @@ from autoscaler.observe.metrics.labels import (
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
-from autoscaler.reasons import RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
+from autoscaler.reasons import PauseScope, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.version import version
@@ -121,6 +121,7 @@ def move_removals_and_process(metrics: Metrics) -> None:
     metrics.events_dropped(3)
     metrics.companion_failed("headroom")
     metrics.expander_asked(AskedExpander.UNUSABLE)
+    metrics.pauses([PauseScope.DISRUPTION, PauseScope.DISRUPTION])
     metrics.replacements({ReplacementTrigger.EXPIRED: 2})
     metrics.replacements_waiting({ReplacementHold.GRACE_OVER: 2})
     metrics.replacement_ended(ReplacementTrigger.CHEAPER, ReplacementStage.DONE, 0.5)
@@ -185,6 +186,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         "events_dropped_total": 3,
         'companion_errors_total{companion="headroom"}': 1,
         'grpc_expander_calls_total{result="unusable"}': 1,
+        'pauses{scope="disruption"}': 2,
+        'pauses{scope="all"}': 0,
         'replacements_in_progress{trigger="NodeExpired"}': 2,
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
         'replacements_waiting{reason="DrainGraceOver"}': 2,

@@ -15,12 +15,13 @@ from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.ports import ExpanderAnswer
+from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
-from tests.builders import a_node, a_pod, replicas
+from tests.builders import a_node, a_pod, pauses, replicas
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
@@ -198,3 +199,14 @@ def test_a_resize_that_waits_is_logged_once(journal: Journal) -> None:
     assert journal.of(world.run(after_s=15)) == []
     world.submit(a_pod("r", cpu="6", node="n1", status=status))
     assert journal.of(world.run(after_s=15)) == ['resize.deferred pod=default/r node=n1 lacks="2 cpu"']
+
+
+def test_pauses_are_logged_when_they_begin_and_end(journal: Journal) -> None:
+    world = LoopWorld(a_spec(), nodes=[(a_node("n1"), "web")])
+    put_objects(world.writes, pauses(freeze="{by: jane}"))
+    assert journal.of(world.run()) == [
+        'pauses.changed paused=["scale-down is paused until it is resumed by jane"] ended=[]'
+    ]
+    assert journal.of(world.run(after_s=15)) == []
+    world.writes.put_config_map("kube-system", "cluster-autoscaler-pause", {"freeze": None})
+    assert journal.of(world.run(after_s=15)) == ['pauses.changed paused=[] ended=["freeze"]']

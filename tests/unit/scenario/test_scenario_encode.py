@@ -31,6 +31,10 @@ AT_S = 1767614401.25
 EVERYTHING: dict[str, Any] = {
     "now": "2026-01-05T12:00:00Z",
     "priorityConfig": "10: [web]",
+    "pauseConfigMap": {
+        "metadata": {"name": "any", "annotations": {"pause.autoscaler/until": "2026-01-05T13:00:00Z"}},
+        "data": {"freeze": "scope: all"},
+    },
     "nodes": [
         {
             "metadata": {"name": "n1", "labels": {"zone": "a"}, "annotations": {DISABLED: "true", "k": "hunter2"}},
