@@ -249,6 +249,7 @@ class UnremovableReason(StrEnum):
     """Why a node stays."""
 
     DISABLED = "ScaleDownDisabledAnnotation"
+    DO_NOT_DISRUPT = "DoNotDisruptAnnotation"
     UNDECODED = "NodeCannotBeDecoded"
     UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_AUTOSCALED = "NotAutoscaled"
@@ -288,6 +289,7 @@ class BlockingReason(StrEnum):
     NOT_REPLICATED = "NotReplicated"
     LOCAL_STORAGE = "LocalStorageRequested"
     NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
+    DO_NOT_DISRUPT = "DoNotDisruptAnnotation"
     SYSTEM = "UnmovableKubeSystemPod"
     GANG = "RunsInGang"
     BUDGET = "NotEnoughPdb"

@@ -14,7 +14,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Node
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import DO_NOT_DISRUPT, Pod
 from autoscaler.scaledown.drain import (
     BlockingPod,
     DrainContext,
@@ -28,6 +28,7 @@ from autoscaler.scaledown.drain import (
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
 from autoscaler.scaledown.notices import notice_of
 from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.protection import protected_node
 from autoscaler.scaleup.pending import expendable
 from cloudprovider.interface import NoticeKind
 
@@ -150,6 +151,8 @@ class Recheck:
             raise Aborted(AbortReason.TAINT_LOST, f"somebody else changed the taint {TO_BE_DELETED}")
         if node.annotations.get(SCALE_DOWN_DISABLED) == "true" and job.removal.leave_by is None:
             raise Aborted(AbortReason.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
+        if self._rules.do_not_disrupt_counts and not job.removal.urgent and protected_node(node) is not None:
+            raise Aborted(AbortReason.DISABLED, f"annotation {DO_NOT_DISRUPT} was set")
         return node
 
     def _judged(self, job: RemovalJob, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> NodeDrain:
@@ -162,6 +165,7 @@ class Recheck:
             rules=self._rules,
             wall=self._gate.now().wall,
             related=self._fresh.related(),
+            urgent=job.removal.urgent,
             budgets=RemainingPdbTracker(budgets),
         )
         judge_pod: Callable[[Pod], DrainVerdict] = lambda pod: judge(pod, terms)  # noqa: E731

@@ -200,6 +200,12 @@ class Rules(msgspec.Struct, frozen=True):
     on_completion_pods: Annotated[
         bool, "safe-to-evict: on-completion keeps the node until the pod has finished.", "1.36"
     ] = True
+    do_not_disrupt_counts: Annotated[
+        bool,
+        "The annotations karpenter.sh/do-not-disrupt (on pods, namespaces and nodes), "
+        "node-autoscaling.kubernetes.io/safe-to-evict: false and "
+        "cluster-autoscaler.kubernetes.io/safe-to-evict-after count; otherwise they are ignored.",
+    ] = True
     ghost_node_in_removal: Annotated[
         bool,
         "A node under test stays as a tainted ghost while its pods are placed, then leaves the view; otherwise "

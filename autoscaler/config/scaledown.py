@@ -123,6 +123,12 @@ class Drain(msgspec.Struct, frozen=True):
         Switch, "Pods of controllers that are not built in keep their node."
     ] = True
     min_replica_count: Annotated[Count, "Pods of a controller with fewer replicas keep their node."] = 0
+    do_not_disrupt_limit_s: Annotated[
+        Seconds,
+        "How long after its start a pod may keep its node by an annotation such as karpenter.sh/do-not-disrupt or "
+        "cluster-autoscaler.kubernetes.io/safe-to-evict: false; 0 means no limit.",
+        Support.OURS,
+    ] = 0.0
     blocking_system_pod_distruption_timeout_s: Annotated[
         Seconds, "Age at which a kube-system pod without a disruption budget stops keeping its node."
     ] = 3600.0

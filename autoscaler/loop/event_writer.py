@@ -136,6 +136,11 @@ class PassEventWriter:
         for node in nodes:
             self._events.event(about_node(node), kind, reason, message)
 
+    def protection_over(self, pod: Pod, stated: str, limit_s: float) -> None:
+        """Report for a pod that it is moved although it is `stated` that it stays."""
+        message = event_texts.protection_over(stated, limit_s)
+        self._events.event(about_pod(pod), EventType.WARNING, "DoNotDisruptLimitReached", message)
+
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """Report for these pods that the cluster is at its maximum number of nodes, so no scale-up is tried."""
         self.nodes_total_reached(limit)

@@ -1,6 +1,6 @@
 """Finds unneeded nodes and begins to remove those that are due."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -16,8 +16,9 @@ from autoscaler.registry import memory as memories
 from autoscaler.scaledown.cooldown import in_cooldown
 from autoscaler.scaledown.deletions import plan_deletions
 from autoscaler.scaledown.memory import ScaleDownMemory, removals_begun
-from autoscaler.scaledown.plan import NodesToDelete, ScaleDownContext, UnneededNodes
+from autoscaler.scaledown.plan import NodesToDelete, Removal, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.planner import plan_unneeded
+from autoscaler.scaledown.protection import overruled
 from autoscaler.scaledown.running_gangs import RunningGangs, running_gangs
 from autoscaler.scaledown.taints import plan_soft_taints
 
@@ -55,6 +56,7 @@ class Shrinking:
 
     def __init__(self, ports: PassPorts) -> None:
         self._cloud = ports.cloud
+        self._events = ports.events
         self._removal = ports.removal
 
     def run(self, stage: Replaced) -> Shrunk | Ended:
@@ -97,6 +99,7 @@ class Shrinking:
         plan = plan_deletions(replace(update, unneeded=()) if waits else update, stage.placer.trial, context, stage.due)
         with stage.time.phase("node_deletion"):
             started = self._removal.start(plan)
+        self._tell_of_limits(stage, started.drained)
         groups = [removal.group for removal in (*started.empty, *started.drained)]
         # Limits on the rate of removals count removals that have begun.
         stage = remember(stage, kept=plan.kept, scale_down=removals_begun(update.memory, groups, now))
@@ -113,6 +116,13 @@ class Shrinking:
         else:
             result = ScaleDownResult.NO_NODE_DELETED if update.unneeded or stage.due else ScaleDownResult.NO_UNNEEDED
         return next_stage(stage, Shrunk, scale_down_result=result, deletions=deletions)
+
+    def _tell_of_limits(self, stage: Replaced, removals: Iterable[Removal]) -> None:
+        """Write an event for each pod that leaves although an annotation would protect it without the limit."""
+        limit_s, namespaces = stage.config.drain.do_not_disrupt_limit_s, stage.view.related.namespaces
+        for pod in (pod for removal in removals if limit_s > 0 and not removal.urgent for pod in removal.pods):
+            if (protection := overruled(pod, namespaces, limit_s)) is not None:
+                self._events.protection_over(pod, protection.text, limit_s)
 
     def _mark(self, stage: Replaced, update: UnneededNodes) -> None:
         """Add or remove soft taints, which ask the scheduler to avoid unneeded nodes."""

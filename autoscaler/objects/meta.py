@@ -107,6 +107,7 @@ _READ_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/",
     "delay-deletion.cluster-autoscaler.kubernetes.io/",
     "autoscaling.x-k8s.io/",
+    "karpenter.sh/do-not-disrupt",
     "pause.autoscaler/",
     "replacement.autoscaler/",
     "static.autoscaler/",

@@ -21,7 +21,18 @@ from autoscaler.objects.meta import (
     optional_seconds,
     unix_seconds,
 )
-from autoscaler.objects.pod import DEFAULT_GRACE_S, DELETION_COST, MIRROR, OURS, SOURCE, Pod, PodClass, Unscheduled
+from autoscaler.objects.pod import (
+    COMMON_SAFE_TO_EVICT,
+    DEFAULT_GRACE_S,
+    DELETION_COST,
+    DO_NOT_DISRUPT,
+    MIRROR,
+    OURS,
+    SOURCE,
+    Pod,
+    PodClass,
+    Unscheduled,
+)
 from autoscaler.objects.podspec import (
     Affinity,
     HostPort,
@@ -43,7 +54,16 @@ from autoscaler.objects.requests import (
 )
 from cloudprovider.number import parse_count
 
-_KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType", *GANG_ANNOTATIONS)
+_KEPT_ANNOTATIONS = (
+    OURS,
+    "autoscaling.x-k8s.io/",
+    SOURCE,
+    "podtype",
+    "podType",
+    DO_NOT_DISRUPT,
+    COMMON_SAFE_TO_EVICT,
+    *GANG_ANNOTATIONS,
+)
 
 
 @lru_cache(maxsize=8192)

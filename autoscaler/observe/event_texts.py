@@ -155,6 +155,11 @@ def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
     return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
+def protection_over(stated: str, limit_s: float) -> str:
+    """Say that a pod has kept its node for as long as the operator allows; `stated` is what protected it."""
+    return f"the pod is moved: {stated}, and --do-not-disrupt-limit={show_duration(limit_s)} from its start is over"
+
+
 def replacement(replaced: Replacement) -> str:
     """Return the progress of a replacement, and its saving if prices are known."""
     nodes = ", ".join(replaced.nodes)

@@ -280,6 +280,9 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node has the annotation `cluster-autoscaler.kubernetes.io/scale-down-disabled: true`.",
             "Remove the annotation.",
         ),
+        UnremovableReason.DO_NOT_DISRUPT: Meaning(
+            'The node has the annotation `karpenter.sh/do-not-disrupt: "true"`.', "Remove the annotation."
+        ),
         UnremovableReason.UNDECODED: Meaning(
             "The node cannot be decoded. The autoscaler uses its last known state.",
             "The log and the status page name the node and the error.",
@@ -396,6 +399,12 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         BlockingReason.NOT_SAFE_TO_EVICT: Meaning(
             "The pod is annotated `cluster-autoscaler.kubernetes.io/safe-to-evict: false`.", "Remove the annotation."
+        ),
+        BlockingReason.DO_NOT_DISRUPT: Meaning(
+            "The pod, or its namespace, has the annotation `karpenter.sh/do-not-disrupt`, or the pod has "
+            '`node-autoscaling.kubernetes.io/safe-to-evict: "false"`.',
+            'Wait until the detail says, annotate the pod `karpenter.sh/do-not-disrupt: "false"`, or set '
+            "`--do-not-disrupt-limit`.",
         ),
         BlockingReason.SYSTEM: Meaning(
             "The pod is in `kube-system` and no disruption budget covers it.",

@@ -15,7 +15,9 @@ from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodCl
 from autoscaler.objects.podspec import Volume
 from autoscaler.objects.workload import Replicated
 from autoscaler.reasons import BlockingReason
+from autoscaler.scaledown import protection
 from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.protection import Protection
 from autoscaler.scaledown.running_gangs import RunningGangs, SpareMembers
 from autoscaler.snapshot.cluster import Related
 
@@ -56,6 +58,8 @@ class DrainContext(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     related: Related | None = None
     """Controllers; None: they are not looked up."""
+    urgent: bool = False
+    """The machine is failing or will be taken away: `do-not-disrupt` holds no pod."""
     budgets: RemainingPdbTracker = msgspec.field(default_factory=RemainingPdbTracker)
     gangs: SpareMembers = msgspec.field(default_factory=lambda: SpareMembers(RunningGangs()))
 
@@ -188,9 +192,26 @@ def _unprotected_system(cls: PodClass, budgets: RemainingPdbTracker) -> bool:
 
 def not_safe_to_evict(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Its annotation says that it stays."""
-    if pod.cls.annotations.get(SAFE_TO_EVICT) != "false":
+    stated = protection.not_safe_to_evict(pod.cls, timed=terms.rules.do_not_disrupt_counts)
+    return _unless_over(pod, stated, BlockingReason.NOT_SAFE_TO_EVICT, terms)
+
+
+def not_to_be_disrupted(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
+    """Its annotation, or that of its namespace, says that it stays. Nothing holds a pod that ends already."""
+    if terms.urgent or not terms.rules.do_not_disrupt_counts or pod.deleted is not None or pod.finished:
         return None
-    return _block(BlockingReason.NOT_SAFE_TO_EVICT, f"annotated {SAFE_TO_EVICT}: false")
+    stated = protection.do_not_disrupt(pod.cls, {} if terms.related is None else terms.related.namespaces)
+    return _unless_over(pod, stated, BlockingReason.DO_NOT_DISRUPT, terms)
+
+
+def _unless_over(
+    pod: Pod, stated: Protection | None, reason: BlockingReason, terms: DrainContext
+) -> DrainVerdict | None:
+    limit_s = terms.options.do_not_disrupt_limit_s
+    if stated is None:
+        return None
+    until = stated.until(pod, limit_s)
+    return _block(reason, stated.detail(pod, limit_s)) if until is None or until > terms.wall else None
 
 
 def local_storage(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
@@ -230,6 +251,7 @@ RULES: tuple[DrainRule, ...] = (
     mirror,
     overdue,
     pausing,
+    not_to_be_disrupted,
     replica_count,
     daemonset,
     safe_to_evict,
@@ -291,6 +313,9 @@ class DrainJudge:
     def _typical(self, pod: Pod) -> bool:
         """Whether rules read nothing of the pod but its class."""
         if pod.deleted is not None or pod.finished:
+            return False
+        namespaces = {} if self.terms.related is None else self.terms.related.namespaces
+        if next(protection.stated(pod.cls, namespaces), None) is not None:
             return False
         ages = not self.terms.rules.system_pods_block_forever
         return not (ages and pod.cls.namespace == _SYSTEM_NAMESPACE)

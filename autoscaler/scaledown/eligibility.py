@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from autoscaler.config.rules import Rules
 from autoscaler.objects.meta import UNDECODED
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
@@ -20,6 +21,7 @@ from autoscaler.scaledown.drain import DrainContext, DrainOutcome, lingers
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import ScaleDownContext
+from autoscaler.scaledown.protection import protected_node
 from autoscaler.scaledown.removal_rank import removal_rank, same_rank
 from autoscaler.scaledown.taints import being_deleted
 from autoscaler.scaledown.utilization import UncountedPods, Utilization, utilization
@@ -153,15 +155,13 @@ def _candidates(
     return candidate, kept
 
 
-def _ordered_to_stay(node: Node) -> UnremovableNode | None:
+def _ordered_to_stay(node: Node, rules: Rules, *, urgent: bool = False) -> UnremovableNode | None:
     """Return why a node stays by an annotation of its own."""
     if UNDECODED in node.annotations:
         return UnremovableNode(node.name, UnremovableReason.UNDECODED)
-    return (
-        UnremovableNode(node.name, UnremovableReason.DISABLED)
-        if node.annotations.get(SCALE_DOWN_DISABLED) == "true"
-        else None
-    )
+    if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        return UnremovableNode(node.name, UnremovableReason.DISABLED)
+    return protected_node(node) if rules.do_not_disrupt_counts and not urgent else None
 
 
 def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, UnremovableNode]]:
@@ -190,13 +190,18 @@ def gone_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> Un
     return None
 
 
-def replacement_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
-    """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
+def replacement_blocker(
+    trial: Trial, situation: ScaleDownContext, position: int, *, urgent: bool = False
+) -> UnremovableNode | None:
+    """Return why a node may not go even if others come in its place: what does not depend on whether it is needed.
+
+    `urgent`: its machine is failing.
+    """
     node, reading = trial.view.nodes[position], situation.readings.items[position]
     if (gone := gone_blocker(trial, situation, position)) is not None:
         return gone
     group = situation.groups.by_id[situation.groups.of_node[node.name]]
-    if (stays := _ordered_to_stay(node)) is not None:
+    if (stays := _ordered_to_stay(node, situation.rules, urgent=urgent)) is not None:
         return stays
     if group.settings.scale_down_enabled is False:
         return UnremovableNode(node.name, UnremovableReason.GROUP_HELD)
@@ -222,7 +227,7 @@ def _single_reasons(
         if being_deleted(nodes[position], situation.now.wall):
             yield position, UnremovableNode(nodes[position].name, UnremovableReason.BEING_DELETED)
     for position, node in enumerate(nodes):
-        if (stays := _ordered_to_stay(node)) is not None:
+        if (stays := _ordered_to_stay(node, situation.rules)) is not None:
             yield position, stays
     yield from _undecoded_pods(trial)
     yield from _unmeasured(trial, situation, used, candidate)

@@ -116,6 +116,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Why its pods go although disruption budgets forbid it, for people; empty: budgets hold."""
     leave_by: Instant | None = None
     """Its machine leaves by itself at this moment: nothing keeps its pods, and it waits for no budget of removals."""
+    urgent: bool = False
+    """Its machine is failing or will be taken away: `do-not-disrupt` keeps neither it nor its pods."""
     replaced: bool = False
     """Other nodes have come in its place: it goes although it is needed, and waits for no unneeded time."""
 

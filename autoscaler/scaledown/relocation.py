@@ -8,11 +8,12 @@ removals rely neither on room that is reserved nor on nodes that leave.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import PauseScope, UnremovableNode, UnremovableReason
+from autoscaler.reasons import PauseScope, ReplacementTrigger, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.drain import (
     BlockingPod,
     DrainContext,
@@ -76,6 +77,7 @@ class Relocations:
             gangs=self._gangs,
         )
         self._judge = DrainJudge(self._terms)
+        self._urgent_judge = DrainJudge(msgspec.structs.replace(self._terms, urgent=True))
         self._open = self._destinations(avoided)
         self._claimed: set[str] = set()
 
@@ -141,12 +143,18 @@ class Relocations:
         `scope` must not be paused.
         """
         position, deadline = self._trial.view.positions[name], self._deadlines.get(name)
-        reason = (replacement_blocker if deadline is None else gone_blocker)(self._trial, self._situation, position)
+        cause = self._causes.get(name)
+        urgent = cause is not None and (deadline is not None or cause.trigger is ReplacementTrigger.UNHEALTHY)
+        reason = (
+            replacement_blocker(self._trial, self._situation, position, urgent=urgent)
+            if deadline is None
+            else gone_blocker(self._trial, self._situation, position)
+        )
         reason = reason or self._paused(position, scope)
         if reason is not None:
             return reason
-        cause = self._causes.get(name)
-        leaving = self._departure(name, overruling=cause is not None and bool(cause.overrules))
+        judge = self._urgent_judge if urgent else self._judge
+        leaving = self._departure(name, judge, overruling=cause is not None and bool(cause.overrules))
         if isinstance(leaving, UnremovableNode):
             return leaving
         reading = self._situation.readings.items[position]
@@ -162,6 +170,7 @@ class Relocations:
             leave_by=deadline,
             forced=forced,
             overrules="" if cause is None else cause.overrules,
+            urgent=urgent,
             replaced=True,
         )
 
@@ -179,11 +188,11 @@ class Relocations:
         group = situation.groups.of_node.get(node.name, "")
         return kept_by_pause(situation.pauses, scope, node, group, situation.now.wall)
 
-    def _departure(self, name: str, *, overruling: bool) -> NodeDrain | UnremovableNode:
-        judge = without_budgets(self._judge.judge) if overruling else self._judge.judge
+    def _departure(self, name: str, judge: DrainJudge, *, overruling: bool) -> NodeDrain | UnremovableNode:
+        judge_pod = without_budgets(judge.judge) if overruling else judge.judge
         if name in self._deadlines:
-            judge = partial(judge_at_end, terms=self._terms)
-        drain = departure(self._trial.view.pods_on(name), judge)
+            judge_pod = partial(judge_at_end, terms=self._terms)
+        drain = departure(self._trial.view.pods_on(name), judge_pod)
         if isinstance(drain, BlockingPod):
             return UnremovableNode(
                 name, UnremovableReason.BLOCKED_BY_POD, drain.verdict.detail, drain.pod.key, drain.verdict.reason

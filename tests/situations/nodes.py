@@ -328,6 +328,48 @@ NODES = [
         advice="Wait 4m49s until the window opens.",
     ),
     Situation(
+        "a pod that is not to be disrupted",
+        NODE,
+        standing(running(meta={"annotations": {"karpenter.sh/do-not-disrupt": "true"}})),
+        BlockingReason.DO_NOT_DISRUPT,
+        "pod default/web-0",
+        cause="is kept by pod default/web-0: annotated karpenter.sh/do-not-disrupt: true",
+        advice="Annotate pod default/web-0 with karpenter.sh/do-not-disrupt: false. "
+        "The node is checked again in 4m50s.",
+    ),
+    Situation(
+        "a pod of a namespace that is not to be disrupted",
+        NODE,
+        standing(
+            running(),
+            namespaces=[{"metadata": {"name": "default", "annotations": {"karpenter.sh/do-not-disrupt": "true"}}}],
+        ),
+        BlockingReason.DO_NOT_DISRUPT,
+        "pod default/web-0",
+        cause="is kept by pod default/web-0: namespace default is annotated karpenter.sh/do-not-disrupt: true",
+        advice="Annotate pod default/web-0 with karpenter.sh/do-not-disrupt: false. "
+        "The node is checked again in 4m50s.",
+    ),
+    Situation(
+        "a pod that is not safe to evict, in the words of all autoscalers",
+        NODE,
+        standing(running(meta={"annotations": {"node-autoscaling.kubernetes.io/safe-to-evict": "false"}})),
+        BlockingReason.DO_NOT_DISRUPT,
+        "pod default/web-0",
+        cause="is kept by pod default/web-0: annotated node-autoscaling.kubernetes.io/safe-to-evict: false",
+        advice="Remove the annotation node-autoscaling.kubernetes.io/safe-to-evict from pod default/web-0. "
+        "The node is checked again in 4m50s.",
+    ),
+    Situation(
+        "a node that is not to be disrupted",
+        NODE,
+        standing(nodes=[a_node(meta={"annotations": {"karpenter.sh/do-not-disrupt": "true"}})]),
+        UnremovableReason.DO_NOT_DISRUPT,
+        "node n",
+        cause="is annotated to stay",
+        advice="Remove the annotation karpenter.sh/do-not-disrupt from node n.",
+    ),
+    Situation(
         "paused for a while",
         NODE,
         standing(pauseConfigMap=named("pauses", "") | {"data": {"freeze": "{until: 2026-01-05T12:05:00Z, by: jane}"}}),

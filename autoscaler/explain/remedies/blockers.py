@@ -23,7 +23,7 @@ from autoscaler.explain.remedies.groups import by_change
 from autoscaler.explain.remedies.remedy import Culprit, CulpritKind, Remedy, remedy
 from autoscaler.explain.remedies.spot import Spot
 from autoscaler.objects.node import TO_BE_DELETED
-from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
+from autoscaler.objects.pod import COMMON_SAFE_TO_EVICT, DO_NOT_DISRUPT, SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
 from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.drain import DrainContext, DrainOutcome, DrainVerdict, blocks, judge, local_volumes
@@ -119,6 +119,12 @@ def _annotated(pod: Pod, key: str, value: str | None) -> _Unblocking:
     return _own(pod, Annotate(kind=AnnotatableKind.POD, name=pod.key, key=key, value=value))
 
 
+def _disruptable(pod: Pod, _: DrainContext) -> _Unblocking:
+    if pod.cls.annotations.get(COMMON_SAFE_TO_EVICT) == "false":
+        return _annotated(pod, COMMON_SAFE_TO_EVICT, None)
+    return _annotated(pod, DO_NOT_DISRUPT, "false")  # it may be its namespace that protects it
+
+
 def _more_replicas(pod: Pod, context: DrainContext) -> _Unblocking:
     owner = pod.cls.owner
     assert owner is not None
@@ -142,6 +148,7 @@ _UNBLOCK: Mapping[BlockingReason, Callable[[Pod, DrainContext], _Unblocking]] = 
     BlockingReason.GANG: lambda pod, _: _annotated(pod, SAFE_TO_EVICT, "true"),
     BlockingReason.LOCAL_STORAGE: lambda pod, _: _annotated(pod, SAFE_LOCAL_VOLUMES, ",".join(local_volumes(pod.cls))),
     BlockingReason.NOT_SAFE_TO_EVICT: lambda pod, _: _annotated(pod, SAFE_TO_EVICT, None),
+    BlockingReason.DO_NOT_DISRUPT: _disruptable,
     BlockingReason.SYSTEM: lambda pod, _: _own(pod, AddBudget(pod=pod.key)),
     BlockingReason.BUDGET: _wider_budget,
 }

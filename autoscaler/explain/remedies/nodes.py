@@ -20,9 +20,10 @@ from autoscaler.explain.remedies.changes import (
     told,
 )
 from autoscaler.explain.remedies.groups import by_change
+from autoscaler.explain.remedies.node_waits import until_next_minute, until_open, until_resumed
 from autoscaler.explain.remedies.passes import ended_early, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
-from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.objects.pod import DO_NOT_DISRUPT, SAFE_TO_EVICT
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
 from autoscaler.registry.memory import LastActions
@@ -71,6 +72,7 @@ _BEFORE_DRAINING = (
     UnremovableReason.MIN_SIZE,
     UnremovableReason.NOT_UNDERUTILIZED,
     UnremovableReason.DISABLED,
+    UnremovableReason.DO_NOT_DISRUPT,
     UnremovableReason.UNREADY_DISABLED,
 )
 """Reasons for which a node stays before the pass looks at its pods."""
@@ -129,7 +131,8 @@ def _by_flag(code: str, flag: SetFlag, cause: str, text: str = "") -> Remedy:
 
 
 def _disabled(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    off = Annotate(kind=AnnotatableKind.NODE, name=case.name, key=SCALE_DOWN_DISABLED, value=None)
+    key = DO_NOT_DISRUPT if stays.reason is UnremovableReason.DO_NOT_DISRUPT else SCALE_DOWN_DISABLED
+    off = Annotate(kind=AnnotatableKind.NODE, name=case.name, key=key, value=None)
     yield by_change(stays.reason, (CulpritKind.NODE, case.name), off, "is annotated to stay")
 
 
@@ -141,8 +144,8 @@ def _unready(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 def _without_group(case: NodeCase) -> Remedy:
     text = "Remove the node by hand, or make it part of a node group."
-    culprit = CulpritKind.NODE, case.name
-    return remedy(UnremovableReason.NOT_AUTOSCALED, culprit, text, cause="belongs to no node group")
+    reason, culprit = UnremovableReason.NOT_AUTOSCALED, (CulpritKind.NODE, case.name)
+    return remedy(reason, culprit, text, cause="belongs to no node group")
 
 
 def _not_tried(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -153,9 +156,10 @@ def _not_tried(case: NodeCase, stays: UnremovableNode) -> Remedies:
 
 def _on_completion(case: NodeCase, stays: UnremovableNode) -> Remedies:
     evictable = Annotate(kind=AnnotatableKind.POD, name=stays.pod or "", key=SAFE_TO_EVICT, value=None)
-    text = f"Wait until the pod has finished, or {told([evictable])}."
-    cause = f"is kept until pod {stays.pod} has finished"
-    yield remedy(stays.reason, (CulpritKind.POD, stays.pod or case.name), text, [evictable], cause)
+    text, culprit = f"Wait until the pod has finished, or {told([evictable])}.", stays.pod or case.name
+    yield remedy(
+        stays.reason, (CulpritKind.POD, culprit), text, [evictable], f"is kept until pod {stays.pod} has finished"
+    )
 
 
 def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -168,8 +172,10 @@ def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
         yield together(needed, until_s=left_s)
         return
     wait = Wait(seconds=left_s)
-    text = f"Wait {wait.span}; the node is then checked again."
-    cause = f"could not be removed a while ago ({stays.detail})"
+    text, cause = (
+        f"Wait {wait.span}; the node is then checked again.",
+        f"could not be removed a while ago ({stays.detail})",
+    )
     yield remedy(stays.reason, (CulpritKind.FLAG, "unremovable-node-recheck-timeout"), text, [wait], cause)
 
 
@@ -190,27 +196,8 @@ def _cooling(case: NodeCase, code: str, last: LastActions) -> Remedy:
     ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
     flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
     wait = Wait(seconds=case.time_left_s or case.ended.config.loop.scan_interval_s)
-    cause = f"has to wait for --{flag}"
-    return remedy(code, (CulpritKind.FLAG, flag), f"Wait {wait.span}; it may go then.", [wait], cause)
-
-
-def _until_open(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    wait = Wait(seconds=stays.time_left_s or 0.0)
-    text, cause = f"Wait {wait.span} until the window opens.", "is unneeded outside --scale-down-window"
-    yield remedy(stays.reason, (CulpritKind.FLAG, "scale-down-window"), text, [wait], cause)
-
-
-def _until_resumed(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    waits = [] if stays.time_left_s is None else [Wait(seconds=stays.time_left_s)]
-    text = f"Wait {waits[0].span}, or run autoscaler resume." if waits else "Run autoscaler resume."
-    yield remedy(stays.reason, (CulpritKind.NODE, case.name), text, waits, f"has to wait: {stays.detail}")
-
-
-def _until_next_minute(case: NodeCase, stays: UnremovableNode) -> Remedies:
-    wait = Wait(seconds=stays.time_left_s or 0.0)
-    text, flag = f"Wait {wait.span}; the next removal may begin then.", "max-node-deletions-per-minute"
-    cause = f"has to wait, since as many nodes as --{flag} allows went within a minute"
-    yield remedy(stays.reason, (CulpritKind.FLAG, flag), text, [wait], cause)
+    text, cause = f"Wait {wait.span}; it may go then.", f"has to wait for --{flag}"
+    return remedy(code, (CulpritKind.FLAG, flag), text, [wait], cause)
 
 
 def _not_long_enough(case: NodeCase, stays: UnremovableNode) -> Remedies:
@@ -377,6 +364,7 @@ def _group_held(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedie
 
 _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remedies]] = {
     UnremovableReason.DISABLED: _disabled,
+    UnremovableReason.DO_NOT_DISRUPT: _disabled,
     UnremovableReason.UNREADY_DISABLED: _unready,
     UnremovableReason.NOT_AUTOSCALED: lambda case, _: iter((_without_group(case),)),
     UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH: _not_long_enough,
@@ -386,9 +374,9 @@ _OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remed
     UnremovableReason.RECENTLY_UNREMOVABLE: _recently_unremovable,
     UnremovableReason.ON_COMPLETION: _on_completion,
     UnremovableReason.GROUP_COOLING_DOWN: _group_cooling_down,
-    UnremovableReason.OUTSIDE_WINDOW: _until_open,
-    UnremovableReason.TOO_MANY_A_MINUTE: _until_next_minute,
-    UnremovableReason.PAUSED: _until_resumed,
+    UnremovableReason.OUTSIDE_WINDOW: lambda _, stays: until_open(stays),
+    UnremovableReason.TOO_MANY_A_MINUTE: lambda _, stays: until_next_minute(stays),
+    UnremovableReason.PAUSED: lambda _, stays: until_resumed(stays),
 }
 _OF_GROUP: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode, Group], Remedies]] = {
     UnremovableReason.MIN_SIZE: lambda case, _, group: _minimum(case, group),

@@ -139,3 +139,13 @@ def test_a_budget_that_allows_nothing_keeps_an_unhealthy_node() -> None:
     rest = world.reports[-1].replacements.held["n0"]
     assert rest.hold is ReplacementHold.NODE_KEPT
     assert "allows no more disruptions" in rest.detail
+
+
+def test_do_not_disrupt_keeps_no_unhealthy_node() -> None:
+    stays = {"karpenter.sh/do-not-disrupt": "true"}
+    pods = tuple(on(f"n{number}", f"p{number}", annotations=stays) for number in range(5))
+    world = SickWorld("n0", config=repairing(), pods=pods)
+    world.cluster.put_node(replace(world.cluster.nodes["n0"], annotations=stays))
+    world.live(1800)
+    assert "n0" not in world.nodes
+    assert {"n1", "n2", "n3", "n4"} < world.nodes

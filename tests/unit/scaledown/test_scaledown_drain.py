@@ -268,6 +268,7 @@ def test_the_rules_stand_in_the_documented_order() -> None:
         "mirror",
         "overdue",
         "pausing",
+        "not_to_be_disrupted",
         "replica_count",
         "daemonset",
         "safe_to_evict",
