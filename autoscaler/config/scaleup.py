@@ -268,9 +268,8 @@ class Features(msgspec.Struct, frozen=True):
     )
     capacity_buffer_ready_replicas_enabled: Annotated[
         Switch,
-        "Keep status.readyReplicas of CapacityBuffer objects up to date.",
-        Support.ACCEPTED,
-        "The autoscaler does not write the field yet.",
+        "Keep status.readyReplicas of CapacityBuffer objects up to date: the pods for which ready nodes have room. "
+        "The definition of the objects must have the field.",
     ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch,

@@ -165,7 +165,7 @@ class Autoscaler:
             yield simulated
             simulated = _run(simulating, simulated)
         yield simulated
-        pods_sorted = _run(self._sorting.run, simulated)
+        pods_sorted = _run(self._buffers.measure, _run(self._sorting.run, simulated))
         yield pods_sorted
         grown = _run(self._requests.serve if pods_sorted.served_now else self._growing.run, pods_sorted)
         yield grown

@@ -4,12 +4,15 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.status_writes import ClusterStatuses, StatusWrite, WriteOutcome
 from autoscaler.logs import Log
-from autoscaler.loop.stages import Observed, ObservedT, Simulated
+from autoscaler.loop.stages import Observed, ObservedT, PodsSorted, Simulated
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.pod_interner import PodInterner
+from autoscaler.reasons import Waiting
 from autoscaler.scaleup import buffer_specs, buffers
-from autoscaler.scaleup.status_change import StatusChange
+from autoscaler.scaleup.buffers import BufferRoom
+from autoscaler.scaleup.fake_pods import BUFFER_KIND, stands_for
+from autoscaler.scaleup.status_change import StatusChange, change_of
 
 log = Log(__name__)
 
@@ -46,8 +49,27 @@ class Buffering:
                     stage = self._written(stage, buffer, filled.change)
             return replace(stage, fake_pods=(*stage.fake_pods, *pods))
 
+    def measure(self, stage: PodsSorted) -> PodsSorted:
+        """Return the stage with the room that buffers have on ready nodes; write to each how much that is."""
+        features = stage.config.features
+        if not features.capacity_buffer_pod_injection_enabled:
+            return stage
+        hints, waiting = stage.memory.hints, stage.pods.waiting
+        ready = buffers.ready_replicas(
+            stage.fake_pods,
+            lambda pod: hints.get(pod) if waiting.get(pod.key) is Waiting.FITS else None,
+            {node.name for node in stage.registry.readings.ready()},
+        )
+        wanted = sum(stands_for(BUFFER_KIND, pod) for pod in stage.fake_pods)
+        for buffer in stage.view.related.capacity_buffers.values():
+            count = ready.get(buffer.uid)
+            if features.capacity_buffer_ready_replicas_enabled and count not in (None, buffer.status.ready_replicas):
+                stage = self._written(stage, buffer, change_of(buffer, fields={"readyReplicas": count}))
+        return replace(stage, buffer_room=BufferRoom(ready.total(), wanted - ready.total()))
+
     def _written(self, stage: ObservedT, buffer: CapacityBuffer, change: StatusChange) -> ObservedT:
-        _note(buffer, ", ".join(condition.type for condition in change.conditions), self._statuses.put(change))
+        parts = [condition.type for condition in change.conditions] or list(change.fields)
+        _note(buffer, ", ".join(parts), self._statuses.put(change))
         return replace(stage, status_changes=(*stage.status_changes, change))
 
 

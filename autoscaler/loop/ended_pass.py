@@ -105,6 +105,7 @@ def _filled(report: PassReport, stage: Observed) -> PassReport:
         deferred_resizes=deferred_resizes(stage.view),
         repairs=stage.repairs,
         pods=stage.pods if isinstance(stage, PodsSorted) else PendingPods(),
+        buffer_room=stage.buffer_room if isinstance(stage, PodsSorted) else None,
         scale_up=stage.scale_up if isinstance(stage, Grown) else ScaleUpReport(result=ScaleUpResult.NOT_TRIED),
         increases=stage.increases,
         replacements=stage.replacements if isinstance(stage, Replaced) else ReplacementReport(),

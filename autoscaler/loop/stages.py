@@ -27,6 +27,7 @@ from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import ReplacementForecast
 from autoscaler.scaledown.replacement_cause import Cause
+from autoscaler.scaleup.buffers import BufferRoom
 from autoscaler.scaleup.plan import Resized
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
@@ -115,6 +116,8 @@ class PodsSorted(Simulated, frozen=True, kw_only=True):
     """Requests that this pass serves; if empty, it serves `candidates`."""
     held_back: ScaleUpResult | None
     """Why no scale-up is tried for `candidates`; None if one is."""
+    buffer_room: BufferRoom | None = None
+    """None if no room is kept for CapacityBuffers."""
 
 
 class Grown(PodsSorted, frozen=True, kw_only=True):

@@ -150,6 +150,7 @@ class BufferStatus(Wire, frozen=True):
     pod_template_ref: LocalRef | None = None
     pod_template_generation: int | None = None
     replicas: int | None = None
+    ready_replicas: int | None = None
     provisioning_strategy: str | None = None
     conditions: list[StatusCondition] = []
 

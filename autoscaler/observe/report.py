@@ -16,6 +16,7 @@ from autoscaler.scaledown.disruption_limits import DisruptionUse
 from autoscaler.scaledown.pause import Pauses
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
+from autoscaler.scaleup.buffers import BufferRoom
 from autoscaler.scaleup.gangs import WaitingGang
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
@@ -134,6 +135,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     repairs: Repairs = Repairs()
     pods: PendingPods = PendingPods()
     gangs: tuple[WaitingGang, ...] = ()
+    buffer_room: BufferRoom | None = None
+    """None if no room is kept for CapacityBuffers."""
     scale_up: ScaleUpReport = ScaleUpReport()
     increases: tuple[Resized, ...] = ()
     """The result of each attempt to grow a group, in order: for pods, replacements and minimum sizes."""

@@ -4,7 +4,8 @@ They are made from statuses, which `scaleup.buffer_specs` makes from specs. Sour
 `processors/capacitybuffer`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from autoscaler.objects.capacity import (
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, Unscheduled
 from autoscaler.objects.pod_interner import PodInterner
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_fake_pods
+from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_fake_pods, stands_for
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 READY = "ReadyForProvisioning"
@@ -67,6 +68,24 @@ def filled(
         pods = ()
         condition = condition_of(buffer, PROVISIONING, "False", unfilled.reason, str(unfilled), now)
     return FilledBuffer(pods, if_new(buffer, change_of(buffer, condition)))
+
+
+class BufferRoom(msgspec.Struct, frozen=True):
+    """For how many pods of all CapacityBuffers there is room."""
+
+    ready: int = 0
+    """Pods that fit on ready nodes."""
+    missing: int = 0
+    """The others: their nodes are on their way, or cannot be had."""
+
+
+def ready_replicas(pods: Iterable[Pod], places: Callable[[Pod], str | None], ready: Collection[str]) -> Counter[str]:
+    """Return how many fake pods have their place on one of the ready nodes, given by name; by uid of their buffer."""
+    found: Counter[str] = Counter()
+    for pod in pods:
+        if pod.cls.owner is not None and stands_for(BUFFER_KIND, pod):
+            found[pod.cls.owner.uid] += places(pod) in ready
+    return found
 
 
 class _Unfilled(Exception):

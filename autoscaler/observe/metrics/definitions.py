@@ -118,6 +118,12 @@ TABLE: tuple[Metric, ...] = (
         "pass reconciles all. Only with `--capacity-buffer-controller-enabled`.",
         new_buffer="`true`, `false`",
     ),
+    gauge(
+        "capacity_buffer_replicas",
+        "Pods of all CapacityBuffers for which ready nodes have room (`ready`), and the others. Only with "
+        "`--capacity-buffer-pod-injection-enabled`.",
+        state="`ready`, `missing`",
+    ),
     gauge("unschedulable_pods_count", "Pods that wait for a node.", type=listed(PendingKind)),
     gauge(
         "skipped_pods_count",

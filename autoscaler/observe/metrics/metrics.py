@@ -31,6 +31,7 @@ from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import Lack, PauseScope, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.scaledown.disruption_limits import DisruptionUse
+from autoscaler.scaleup.buffers import BufferRoom
 from autoscaler.version import version
 from cloudprovider.codes import told_apart
 
@@ -194,10 +195,12 @@ class Metrics:
         self._series.set("node_groups_count", autoprovisioned, "autoprovisioned")
         self._series.set("max_nodes_count", max_nodes)
 
-    def buffers_reconciled(self, wall: float) -> None:
-        """Set the time at which all CapacityBuffers, including new ones, were reconciled."""
-        for new in ("true", "false"):
-            self._series.set("capacity_buffer_oldest_reconciliation_timestamp_seconds", int(wall), new)
+    def buffers(self, reconciled_wall: float | None, room: BufferRoom | None) -> None:
+        """Set when all CapacityBuffers were reconciled, and how many of their pods have room; None leaves one alone."""
+        for new in () if reconciled_wall is None else ("true", "false"):
+            self._series.set("capacity_buffer_oldest_reconciliation_timestamp_seconds", int(reconciled_wall or 0), new)
+        for state, pods in () if room is None else (("ready", room.ready), ("missing", room.missing)):
+            self._series.set("capacity_buffer_replicas", pods, state)
 
     def each_node_group(self, groups: Iterable[GroupStatus]) -> None:
         """Set the metrics of each group, if enabled; groups that no longer exist are removed."""

@@ -121,9 +121,9 @@ class PassMetrics:
             self._metrics.cluster(safe=False, counts=NodeCounts())
             return
         self._cluster(report, report.view, report.registry, groups)
-        if self._config.features.capacity_buffer_controller_enabled:
-            self._metrics.buffers_reconciled(report.now.wall)
         self._metrics.deferred_resizes(len(report.deferred_resizes))
+        reconciles = self._config.features.capacity_buffer_controller_enabled
+        self._metrics.buffers(report.now.wall if reconciles else None, report.buffer_room)
         self._cloud_failures(report, report.view, report.registry)
         self._decisions(report)
         if report.scale_up.result not in (None, ScaleUpResult.NOT_TRIED):

@@ -10,6 +10,7 @@ from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.sandbox.capacity_objects import put_objects
+from autoscaler.scaleup.buffers import BufferRoom
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.static.spec import Call, CallFault, FaultKind
 from tests.builders import a_node, a_pod
@@ -63,6 +64,30 @@ def test_room_is_resolved_then_bought() -> None:
     assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
     assert world.run(after_s=15).scale_up.result is ScaleUpResult.NOT_NEEDED
     assert world.calls == [("increase", "web", 2)]
+
+
+def test_a_metric_counts_the_pods_of_buffers_with_and_without_room() -> None:
+    world = PublishedWorld(a_spec(target=1), config=from_options(BOTH), nodes=[(a_node("n0", created=NOW), "web")])
+    put_objects(world.writes, a_template(), a_buffer(replicas=3), a_buffer("other", replicas=3))
+    told = []
+    for after_s in (0, 15):
+        world.run(after_s=after_s)
+        told.append([world.series()[f'capacity_buffer_replicas{{state="{state}"}}'] for state in ("ready", "missing")])
+    assert told == [[0, 0], [1, 5]]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_status_tells_for_how_many_pods_ready_nodes_have_room(*, enabled: bool) -> None:
+    options: dict[str, Any] = {"capacity-buffer-ready-replicas-enabled": enabled}
+    world = a_world(a_buffer(replicas=5), nodes=1, **options)
+    told = []
+    for after_s in (0, 15, 15):
+        report = world.run(after_s=after_s)
+        told.append((report.buffer_room, status(world).get("readyReplicas")))
+    (_, _), *settled = told
+    assert settled == [(BufferRoom(1, 4), 1 if enabled else None)] * 2
+    changes = [change for change in world.run(after_s=15).status_changes if "readyReplicas" in change.fields]
+    assert changes == []
 
 
 def test_the_buffer_hears_once_that_it_triggered_a_scale_up() -> None:

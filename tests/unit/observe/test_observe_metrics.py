@@ -29,6 +29,7 @@ from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
 from autoscaler.reasons import PauseScope, RemovedAs, ReplacementHold, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.scaledown.disruption_limits import DisruptionUse
+from autoscaler.scaleup.buffers import BufferRoom
 from autoscaler.version import version
 
 ROOT = Path(__file__).parents[3]
@@ -216,7 +217,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})
-    metrics.buffers_reconciled(7.5)
+    metrics.buffers(7.5, BufferRoom(1, 2))
     metrics.each_node_group(status_of(10).groups)
     missing = {one.full_name for one in definitions.TABLE} - types(metrics).keys()
     assert missing == set(), "every metric of the table can be filled"
