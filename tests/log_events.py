@@ -73,6 +73,7 @@ MEANINGS: Mapping[str, str] = {
     "quota.judged": "A CapacityQuota was found valid, or `problem` says why not.",
     "quota.not_written": "The status of a CapacityQuota could not be written.",
     "buffer.status": "The status of a CapacityBuffer was written.",
+    "buffer.not_completed": "A dry run of a CapacityBuffer's pod failed; its template is used as written.",
     "buffer.not_written": "The status of a CapacityBuffer could not be written.",
     # Process and configuration
     "daemon.started": "The process runs with this version; `address` serves the status page and the metrics.",

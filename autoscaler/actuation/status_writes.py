@@ -52,6 +52,13 @@ class ClusterStatuses:
         """Add a pause to the ConfigMap of pauses; it takes the place of the one of its name."""
         return _written(lambda: self._writes.put_config_map(namespace, config_map, {pause.name: entry_of(pause)}))
 
+    def rehearse(self, pod: Mapping[str, Any]) -> JsonObject | StatusWrite:
+        """Return a pod as the API server would store it, or why it would not; nothing is stored."""
+        try:
+            return self._writes.rehearse(pod)
+        except AutoscalerError as error:
+            return StatusWrite(WriteOutcome.FAILED, str(error))
+
     def delete(self, request: ProvisioningRequest) -> StatusWrite:
         """Delete a request that has ended, unless it has changed since it was read."""
         ref = ObjectRef(request.api_version, "ProvisioningRequest", request.name, request.namespace)

@@ -273,9 +273,7 @@ class Features(msgspec.Struct, frozen=True):
     ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch,
-        "Complete buffer pods with a dry run on the API server.",
-        Support.ACCEPTED,
-        "The autoscaler uses templates as written.",
+        "Let the API server complete the pods of buffers that refer to a controller, by a dry run of their creation.",
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,

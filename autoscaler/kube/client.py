@@ -162,9 +162,9 @@ class Client:
         """Read; returns the body."""
         return self._send("GET", path, query, None, "", call)
 
-    def post(self, path: str, body: bytes, call: Call) -> bytes:
+    def post(self, path: str, body: bytes, call: Call, query: Mapping[str, str] | None = None) -> bytes:
         """Create."""
-        return self._send("POST", path, None, body, JSON, call)
+        return self._send("POST", path, query, body, JSON, call)
 
     def put(self, path: str, body: bytes, call: Call) -> bytes:
         """Replace."""

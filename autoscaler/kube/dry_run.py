@@ -65,6 +65,10 @@ class DryRunWrites:
         self.withheld += 1
         return dict(obj)
 
+    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Ask nothing; return the given object."""
+        return dict(obj)
+
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace nothing; return the given object."""
         self.withheld += 1

@@ -113,6 +113,10 @@ class ClusterWrites(Protocol):
         """Create an object (nodes of the kwok provider, ConfigMaps, ...); raises `Conflict` if the name is taken."""
         ...
 
+    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Return the object as the server would store it, after defaults and admission; nothing is stored."""
+        ...
+
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace an object; raises `Conflict` if it changed after the resourceVersion in its metadata."""
         ...
@@ -258,6 +262,12 @@ class Writes:
         ref = _ref(obj)
         where = paths.collection(ref.api_version, ref.kind, ref.namespace)
         return json_object(self._client.post(where, _encode(obj), self._write))
+
+    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Return the object as the server would store it, after defaults and admission; nothing is stored."""
+        ref = _ref(obj)
+        where = paths.collection(ref.api_version, ref.kind, ref.namespace)
+        return whole_object(self._client.post(where, _encode(obj), self._write, {"dryRun": "All"}))
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace an object; raises `Conflict` if it changed after the resourceVersion in its metadata.

@@ -1,5 +1,8 @@
 """Serves CapacityBuffers in a pass: updates their statuses, and adds fake pods that reserve their capacity."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec.structs import replace
 
 from autoscaler.actuation.status_writes import ClusterStatuses, StatusWrite, WriteOutcome
@@ -28,12 +31,29 @@ class Buffering:
         """Write the buffer statuses that changed, and return the stage with them."""
         if not stage.config.features.capacity_buffer_controller_enabled:
             return stage
-        for buffer, resolved in buffer_specs.resolve(stage.view.related, stage.now):
+        dry_run = stage.config.features.capacity_buffer_pod_dry_run_enabled
+        for buffer, resolved in buffer_specs.resolve(stage.view.related, stage.now, dry_run=dry_run):
             if resolved.template is not None:
-                _note(buffer, "PodTemplate", self._statuses.store(resolved.template))
+                self._store(buffer, resolved.template, dry_run=dry_run, as_written=resolved.as_written)
             if resolved.change is not None:
                 stage = self._written(stage, buffer, resolved.change)
         return stage
+
+    def _store(self, buffer: CapacityBuffer, template: Mapping[str, Any], *, dry_run: bool, as_written: bool) -> None:
+        """Store a PodTemplate, with `dry_run` as the API server completes it; where it refuses to, as it is written.
+
+        `as_written`: the latter is stored already.
+        """
+        if dry_run:
+            pod = self._statuses.rehearse(buffer_specs.rehearsed_pod(template))
+            if isinstance(pod, StatusWrite):
+                log.warning("buffer.not_completed", buffer=buffer.key, error=pod.error, next="trying again")
+                if as_written:
+                    return
+                template = buffer_specs.unfinished(template)
+            else:
+                template = buffer_specs.completed(template, pod)
+        _note(buffer, "PodTemplate", self._statuses.store(template))
 
     def fill(self, stage: Simulated) -> Simulated:
         """Return the stage with the fake pods that the buffers' statuses call for added."""

@@ -149,6 +149,10 @@ class MemoryWrites:
             raise Conflict(f"{ref.kind} {ref.name} exists already")
         return self._store(obj)
 
+    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Return the object as it is: nothing is defaulted here."""
+        return dict(obj)
+
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace an object; `Gone` if there is none."""
         if (ref := _ref(obj)) not in self.objects:

@@ -4,6 +4,7 @@ Source: Cluster Autoscaler's `capacitybuffer`.
 """
 
 from collections.abc import Mapping
+from hashlib import blake2b
 from math import ceil
 from typing import Any
 
@@ -20,6 +21,7 @@ from autoscaler.objects.capacity import (
     StoredTemplate,
 )
 from autoscaler.objects.lenient_json import without_nulls, words
+from autoscaler.objects.pod import OURS
 from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reasons import BufferReason
@@ -29,6 +31,10 @@ from autoscaler.scaleup.quotas import QuotaUsage, pods_allowed, taking
 from autoscaler.scaleup.status_change import StatusChange, change_of
 from autoscaler.snapshot.cluster import Related
 
+MADE_FROM = f"{OURS}made-from"
+"""Annotation of a PodTemplate that the API server completed: a digest of the template of the controller."""
+_TOKEN = "kube-api-access-"
+"""What the names of volumes with the token of a service account begin with."""
 _GROUPS = {"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps", "Job": "batch"}
 
 
@@ -44,31 +50,35 @@ class ResolvedBuffer(msgspec.Struct, frozen=True, kw_only=True):
     template: Mapping[str, Any] | None = None
     """A PodTemplate that the buffer needs, its controller's, where none is stored or another one; the status can
     name it once it is there."""
+    as_written: bool = False
+    """Whether the PodTemplate is stored as its controller has it, and only lacks what the API server would add."""
 
 
-def resolve(related: Related, now: Instant) -> list[tuple[CapacityBuffer, ResolvedBuffer]]:
+def resolve(related: Related, now: Instant, *, dry_run: bool = False) -> list[tuple[CapacityBuffer, ResolvedBuffer]]:
     """Return what the status of each buffer is to say; buffers of another controller's strategy are left out.
 
-    Buffers of a namespace share what its quotas leave, in their order.
+    Buffers of a namespace share what its quotas leave, in their order. With `dry_run`, the templates of controllers
+    are to be completed by the API server (`completed`) before they are stored.
     """
     found: list[tuple[CapacityBuffer, ResolvedBuffer]] = []
     taken: dict[str, QuotaUsage] = {}
     for buffer in related.capacity_buffers.values():
         if (buffer.spec.provisioning_strategy or ACTIVE_CAPACITY) == ACTIVE_CAPACITY:
-            resolved, after = _resolve(buffer, related, now, taken.get(buffer.namespace, {}))
+            resolved, after = _resolve(buffer, related, now, taken.get(buffer.namespace, {}), dry_run=dry_run)
             taken[buffer.namespace] = after
             found.append((buffer, resolved))
     return found
 
 
 def _resolve(
-    buffer: CapacityBuffer, related: Related, now: Instant, taken: QuotaUsage
+    buffer: CapacityBuffer, related: Related, now: Instant, taken: QuotaUsage, *, dry_run: bool
 ) -> tuple[ResolvedBuffer, QuotaUsage]:
     """Return what a buffer's status is to say, and what is taken of the quotas then."""
     conditions: list[StatusCondition] = []
+    template: Mapping[str, Any] | None = None
     try:
-        name, template = _template(buffer, related)
-        if template is not None:
+        name, template, usable = _template(buffer, related, dry_run=dry_run)
+        if not usable:
             return ResolvedBuffer(template=template), taken
         stored = related.pod_templates[f"{buffer.namespace}/{name}"]
         wanted_count = chunks(buffer, stored, _scalable(buffer, related))
@@ -96,7 +106,8 @@ def _resolve(
             "provisioningStrategy": ACTIVE_CAPACITY,
         }
         conditions.append(condition_of(buffer, READY, "False", BufferReason.UNRESOLVED, str(error), now))
-    return ResolvedBuffer(change=if_new(buffer, change_of(buffer, *conditions, fields=fields))), taken
+    change = if_new(buffer, change_of(buffer, *conditions, fields=fields))
+    return ResolvedBuffer(change=change, template=template, as_written=template is not None), taken
 
 
 def _within_quotas(
@@ -113,8 +124,10 @@ def _within_quotas(
     return replicas, taking(taken, requests, replicas)
 
 
-def _template(buffer: CapacityBuffer, related: Related) -> tuple[str, Mapping[str, Any] | None]:
-    """Return the name of the buffer's template, and the template itself where it has to be stored first."""
+def _template(buffer: CapacityBuffer, related: Related, *, dry_run: bool) -> tuple[str, Mapping[str, Any] | None, bool]:
+    """Return the name of the buffer's template, the template itself where it is to be stored, and whether the one that
+    is stored may be used.
+    """
     spec = buffer.spec
     if (spec.pod_template_ref is None) == (spec.scalable_ref is None):
         raise Unresolvable("exactly one of podTemplateRef and scalableRef must be set")
@@ -122,7 +135,7 @@ def _template(buffer: CapacityBuffer, related: Related) -> tuple[str, Mapping[st
         name = spec.pod_template_ref.name
         if f"{buffer.namespace}/{name}" not in related.pod_templates:
             raise Unresolvable(f"there is no PodTemplate {name}")
-        return name, None
+        return name, None, True
     scalable = _scalable(buffer, related)
     assert scalable is not None
     name = f"capacitybuffer-{buffer.name}-pod-template"
@@ -131,9 +144,51 @@ def _template(buffer: CapacityBuffer, related: Related) -> tuple[str, Mapping[st
         wanted = msgspec.convert(without_nulls(scalable.spec.template), PodTemplate)
     except msgspec.ValidationError as error:
         raise Unresolvable(f"the pod template of {scalable.name} cannot be decoded: {words(error)}") from error
-    if stored is not None and _alike(stored.template, wanted):
-        return name, None
-    return name, _stored_form(buffer, name, scalable.spec.template)
+    written = stored is not None and _alike(stored.template, wanted)
+    source = _digest(scalable.spec.template) if dry_run else ""
+    if stored is not None and source and stored.metadata.annotations.get(MADE_FROM) == source:
+        return name, None, True
+    if written and not source:
+        return name, None, True
+    return name, _stored_form(buffer, name, scalable.spec.template, source), written
+
+
+def _digest(template: Mapping[str, Any]) -> str:
+    return blake2b(msgspec.json.encode(template, order="deterministic"), digest_size=16).hexdigest()
+
+
+def rehearsed_pod(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the pod that a controller would create from a PodTemplate to be stored."""
+    meta, inner = template["metadata"], template["template"]
+    name = {"name": meta["name"], "namespace": meta["namespace"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {**inner["metadata"], **name}, "spec": inner["spec"]}
+
+
+def completed(template: Mapping[str, Any], pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a PodTemplate with what the API server made of its pod; without the token, whose volume has a new name
+    every time.
+    """
+    meta, spec = pod["metadata"], dict(pod.get("spec") or {})
+    kept = {key: meta[key] for key in ("labels", "annotations") if meta.get(key)}
+    spec["volumes"] = [volume for volume in spec.get("volumes") or [] if not _is_token(volume)]
+    for containers in ("containers", "initContainers"):
+        if spec.get(containers):
+            spec[containers] = [_without_token(container) for container in spec[containers]]
+    return {**template, "template": {"metadata": kept, "spec": spec}}
+
+
+def _is_token(named: Mapping[str, Any]) -> bool:
+    return str(named.get("name")).startswith(_TOKEN)
+
+
+def _without_token(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    mounts = [mount for mount in container.get("volumeMounts") or [] if not _is_token(mount)]
+    return {**container, "volumeMounts": mounts}
+
+
+def unfinished(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a PodTemplate to be stored as it is written, so that another pass tries to complete it."""
+    return {**template, "metadata": {**template["metadata"], "annotations": {}}}
 
 
 def _alike(stored: PodTemplate, wanted: PodTemplate) -> bool:
@@ -141,7 +196,8 @@ def _alike(stored: PodTemplate, wanted: PodTemplate) -> bool:
     return same_marks and stored.metadata.annotations == wanted.metadata.annotations and stored.spec == wanted.spec
 
 
-def _stored_form(buffer: CapacityBuffer, name: str, template: Mapping[str, Any]) -> Mapping[str, Any]:
+def _stored_form(buffer: CapacityBuffer, name: str, template: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    annotations = {"annotations": {MADE_FROM: source}} if source else {}
     meta = template.get("metadata") or {}
     owner = {
         "apiVersion": buffer.api_version,
@@ -154,7 +210,7 @@ def _stored_form(buffer: CapacityBuffer, name: str, template: Mapping[str, Any])
     return {
         "apiVersion": "v1",
         "kind": "PodTemplate",
-        "metadata": {"name": name, "namespace": buffer.namespace, "ownerReferences": [owner]},
+        "metadata": {"name": name, "namespace": buffer.namespace, "ownerReferences": [owner], **annotations},
         "template": {
             "metadata": {key: meta[key] for key in ("labels", "annotations") if meta.get(key)},
             "spec": template.get("spec") or {},

@@ -87,5 +87,6 @@ def test_a_buffer_keeps_a_machine_ahead_of_its_deployment(sandbox: Sandbox) -> N
             if pod_template["metadata"]["name"] != "worker"
         ]
         assert template["metadata"]["name"] == "capacitybuffer-spare-pod-template"
+        assert template["template"]["spec"]["tolerations"], "the API server has completed it, as it does pods"
         assert replica.stop() == 0
     assert {pod["metadata"]["labels"]["app"] for pod in sandbox.storage.list("pods")} == {"web"}

@@ -105,6 +105,11 @@
 - apiGroups: [""]
   resources: [podtemplates]
   verbs: [create, patch]
+# The API server completes that template by a dry run of its pod; no pod is created. Without this permission, or with
+# --capacity-buffer-pod-dry-run-enabled=false, the template is used as it is written.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [create]
 {{- end }}
 {{- end }}
 {{- end }}

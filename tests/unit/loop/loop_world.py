@@ -1,6 +1,7 @@
 """A cloud and a cluster in memory for whole passes in virtual time: no threads, no waiting."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -106,9 +107,17 @@ class Writes(MemoryWrites):
         """Nodes whose kubelet no longer ends pods: what is evicted there stays, and is marked as deleted."""
         self.undeletable: AutoscalerError | None = None
         """What a deletion of any pod comes to; None: it works."""
+        self.rehearsed: list[str] = []
+        """Names of the pods whose creation was tried in a dry run."""
+        self.admits: Callable[[JsonObject], JsonObject] = dict
+        """What the API server makes of them; it may raise."""
         self._known = cluster
         self.refused: dict[str, AutoscalerError] = {}
         """What evictions of pods, and taints of nodes, of these names come to."""
+
+    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+        self.rehearsed.append(obj["metadata"]["name"])
+        return self.admits(dict(obj))
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
         if name in self.refused:

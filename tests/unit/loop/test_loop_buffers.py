@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from autoscaler.config.load import from_options
-from autoscaler.errors import Conflict
+from autoscaler.errors import Conflict, Refused
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CapacityBuffer
+from autoscaler.objects.meta import JsonObject
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.scaleup.buffers import BufferRoom
@@ -169,3 +170,71 @@ def test_room_that_one_group_refuses_is_bought_in_another() -> None:
     world.run()
     assert world.run(after_s=15).scale_up.result is ScaleUpResult.SUCCESSFUL
     assert [call for call in world.calls if call[2] > 0] == [("increase", "b", 1)]
+
+
+OF_DEPLOYMENT: dict[str, Any] = {
+    "scalableRef": {"apiGroup": "apps", "kind": "Deployment", "name": "web"},
+    "replicas": 1,
+}
+MANAGED = ObjectRef("v1", "PodTemplate", "capacitybuffer-spare-pod-template", "default")
+
+
+def of_deployment(*, cpu: str = "1", **options: Any) -> LoopWorld:
+    related = Related(scalables={"Deployment/default/web": a_scalable(cpu=cpu)})
+    return a_world(a_buffer(template=None, **OF_DEPLOYMENT), nodes=0, related=related, **options)
+
+
+def with_defaults(pod: JsonObject) -> JsonObject:
+    """Do what an API server does: a priority, a request, and the token of the service account."""
+    (main,) = pod["spec"]["containers"]
+    token = {"name": "kube-api-access-x7k2p"}
+    main = {**main, "resources": {"requests": {"cpu": "2"}}, "volumeMounts": [{"name": "data"}, token]}
+    return {
+        **pod,
+        "spec": {"containers": [main], "priority": 7, "volumes": [{"name": "data"}, {**token, "projected": {}}]},
+    }
+
+
+def managed(world: LoopWorld) -> dict[str, Any]:
+    spec: dict[str, Any] = world.writes.objects[MANAGED]["template"]["spec"]
+    return spec
+
+
+def test_the_api_server_completes_the_template_of_a_controller_once() -> None:
+    world = of_deployment()
+    world.writes.admits = with_defaults
+    for _ in range(4):
+        world.run(after_s=15)
+    assert (managed(world)["priority"], managed(world)["volumes"]) == (7, [{"name": "data"}])
+    (main,) = managed(world)["containers"]
+    assert (main["resources"]["requests"], main["volumeMounts"]) == ({"cpu": "2"}, [{"name": "data"}])
+    assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
+    assert world.writes.rehearsed == [MANAGED.name]
+    world.related = Related(scalables={"Deployment/default/web": a_scalable(cpu="3")})
+    world.run(after_s=15), world.run(after_s=15)
+    assert len(world.writes.rehearsed) == 2
+
+
+def test_a_template_that_the_api_server_refuses_to_complete_is_used_as_written_and_tried_again() -> None:
+    def refuse(pod: JsonObject) -> JsonObject:
+        raise Refused("pods is forbidden", 403)
+
+    world = of_deployment(cpu="3")
+    world.writes.admits = refuse
+    for _ in range(3):
+        world.run(after_s=15)
+    assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
+    assert managed(world)["containers"][0]["resources"]["requests"] == {"cpu": "3"}
+    assert len(world.writes.rehearsed) == 3
+    world.writes.admits = with_defaults
+    world.run(after_s=15), world.run(after_s=15)
+    assert (managed(world)["priority"], len(world.writes.rehearsed)) == (7, 4)
+
+
+def test_without_the_flag_templates_are_as_written() -> None:
+    options: dict[str, Any] = {"capacity-buffer-pod-dry-run-enabled": False}
+    world = of_deployment(**options)
+    for _ in range(2):
+        world.run(after_s=15)
+    assert world.writes.rehearsed == []
+    assert status(world)["podTemplateRef"] == {"name": MANAGED.name}
