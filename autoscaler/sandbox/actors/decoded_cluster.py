@@ -12,6 +12,7 @@ from autoscaler.objects.devices import (
     ResourceClaimTemplate,
     ResourceSlice,
 )
+from autoscaler.objects.gang import GangPodGroup, GangWorkload
 from autoscaler.objects.meta import JsonObject, Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod
@@ -37,6 +38,9 @@ NodeListener = Callable[[Node | None, Node | None], None]
 PodListener = Callable[[Pod | None, Pod | None, JsonObject | None], None]
 """Receives the decoded pod before and after the change, and the object itself."""
 
+_POD_GROUPS = tuple(
+    f"podgroups.{group}" for group in ("scheduling.x-k8s.io", "scheduling.volcano.sh", "scheduling.k8s.io")
+)
 _EVERY_POD_COUNTS = -(2**31)
 _RELATED: tuple[tuple[str, type[Resource]], ...] = (
     ("namespaces", Namespace),
@@ -52,6 +56,8 @@ _RELATED: tuple[tuple[str, type[Resource]], ...] = (
     ("resourceslices.resource.k8s.io", ResourceSlice),
     ("deviceclasses.resource.k8s.io", DeviceClass),
     ("devicetaintrules.resource.k8s.io", DeviceTaintRule),
+    ("workloads.scheduling.k8s.io", GangWorkload),
+    *((name, GangPodGroup) for name in _POD_GROUPS),
 )
 
 
@@ -98,6 +104,8 @@ class DecodedCluster:
                 resource_slices=dict(others["resourceslices.resource.k8s.io"]),
                 device_classes=dict(others["deviceclasses.resource.k8s.io"]),
                 device_taint_rules=dict(others["devicetaintrules.resource.k8s.io"]),
+                workloads=dict(others["workloads.scheduling.k8s.io"]),
+                pod_groups={key: group for name in _POD_GROUPS for key, group in others[name].items()},
             )
         return self._builder.view(Groups(), self._related)
 

@@ -15,6 +15,7 @@ from autoscaler.ports import EventType
 from autoscaler.sandbox.actors.claim_binder import ClaimBinder
 from autoscaler.sandbox.actors.decoded_cluster import DecodedCluster
 from autoscaler.sandbox.actors.event_recorder import Recorder, subject
+from autoscaler.sandbox.actors.gangs import GangToPlace, gangs_among
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.preemption import Preemption
 from autoscaler.sandbox.actors.replicas import delete_pod
@@ -69,14 +70,34 @@ class Scheduler:
             self._report_gated(now)
         if self._pending.idle:
             return
-        cycle = SchedulingCycle(self._cluster.view())
-        for pod in self._pending.pop_all():
+        view, pods = self._cluster.view(), self._pending.pop_all()
+        cycle, gangs = SchedulingCycle(view), gangs_among(pods, view)
+        for pod in pods:
+            gang = gangs.get(pod.cls.gang.key) if pod.cls.gang is not None else None
+            if gang is not None:
+                if pod is gang.pods[0]:
+                    self._schedule_together(gang, cycle, now)
+                continue
             node = cycle.find(pod)
             if node is not None:
                 self._bind(pod, node, cycle.granted)
             else:
                 self._pending.add_unschedulable(pod)
                 self._handle_failure(pod, cycle, now)
+
+    def _schedule_together(self, gang: GangToPlace, cycle: SchedulingCycle, now: Instant) -> None:
+        """Bind enough pods of a gang for it to start, or none; they preempt nobody."""
+        places = cycle.find_together(gang)
+        message = f"gang {gang.name}: too few of its pods find a node, {gang.wanted} have to"
+        for pod in gang.pods:
+            if pod.key in places:
+                self._bind(pod, *places[pod.key])
+                continue
+            self._pending.add_unschedulable(pod)
+            self._record_event(pod, EventType.WARNING, "FailedScheduling", message)
+            obj = self._objects.get((pod.namespace, pod.name))
+            if obj is not None and not _is_waiting(obj, _UNSCHEDULABLE, message):
+                self._report(obj, _UNSCHEDULABLE, message, now, None)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         if new is not None and (old is None or not _schedules_alike(old, new)):
@@ -99,6 +120,8 @@ class Scheduler:
                 self._gated[new.namespace, new.name] = None
         elif old is None or old.cls is not new.cls or old.uid != new.uid or not self._pending.has(new.key):
             self._pending.add(new)
+            if (gang := new.cls.gang) is not None:
+                self._pending.activate(lambda cls: cls.gang is not None and cls.gang.key == gang.key)
         else:
             self._pending.update(new)
 

@@ -1,6 +1,6 @@
 """One scheduling round on an immutable view: where each pod in turn would go."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.sandbox.actors import preemption
+from autoscaler.sandbox.actors.gangs import GangToPlace
 from autoscaler.sandbox.actors.preemption import Preemption
 from autoscaler.sandbox.actors.scheduling_queue import priority_of
 from autoscaler.scheduling.device_allocation import Chosen
@@ -15,7 +16,7 @@ from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.preferences import MOST_POINTS, weighted
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.columns import Amounts
+from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 
@@ -36,6 +37,7 @@ class SchedulingCycle:
         """Classes that claim devices, as they reserve room."""
         self.granted: Sequence[tuple[str, Chosen]] = ()
         """The devices that claims of the pod that was placed last get, as `Placer.granted` has them."""
+        self._among: Mask | None = None
 
     def find(self, pod: Pod) -> str | None:
         """Return the node on which it placed a pod; None if there is none. Call it in order of descending priority."""
@@ -51,6 +53,32 @@ class SchedulingCycle:
         if node is None:
             self.reserve(pod, self._view.nodes[position].name)
         return node
+
+    def find_together(self, gang: GangToPlace) -> dict[str, tuple[str, Sequence[tuple[str, Chosen]]]]:
+        """Return the nodes on which it placed pods of a gang, and the devices that each gets, by key of the pod: enough
+        for the gang to start, or none.
+
+        Of several domains of its topology, the first with room is taken, by name.
+        """
+        for among in self._domains(gang):
+            with self.placer.trial.fork() as fork:
+                self._among = among
+                found = ((pod, self.find(pod)) for pod in gang.pods)
+                places = {pod.key: (node, self.granted) for pod, node in found if node is not None}
+                self._among = None
+                if len(places) >= max(1, gang.lacking):
+                    fork.keep()
+                    return places
+        return {}
+
+    def _domains(self, gang: GangToPlace) -> Iterator[Mask | None]:
+        if not gang.topology_key:
+            yield None
+            return
+        labels = [node.labels.get(gang.topology_key) for node in self._view.nodes]
+        values = {value for value in labels if value is not None} if gang.home is None else {gang.home}
+        for value in sorted(values):
+            yield np.array([label == value for label in labels], dtype=np.bool_)
 
     def preempt(self, pod: Pod) -> Preemption | None:
         """Return what must go so that the pod fits somewhere; the room is then kept for it."""
@@ -101,6 +129,7 @@ class SchedulingCycle:
 
     def _search(self, cls: PodClass) -> str | None:
         mask = self.placer.passing(cls, self._all)
+        mask = mask if self._among is None else mask & self._among
         return self._place(cls, self._best_node(cls, np.flatnonzero(mask))) if mask.any() else None
 
     def _place(self, cls: PodClass, position: int) -> str:
