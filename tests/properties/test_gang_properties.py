@@ -114,3 +114,61 @@ def held(world: Json, sizes: Mapping[str, int], cpu: int) -> int:
     """Return how many pods new nodes hold."""
     on_each = {group["id"]: int(group["template"]["status"]["capacity"]["cpu"]) // cpu for group in world["nodeGroups"]}
     return sum(size * on_each[group] for group, size in sizes.items())
+
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def a_zonal_world(dice: Random) -> Json:
+    """Return a random world of two passes with gangs that stay in one zone, and some failures on the way."""
+    world = a_world(dice, 2, alike=False)
+    for group in world["nodeGroups"]:
+        group["template"]["metadata"] = {"labels": {ZONE: dice.choice("ab")}}
+        if dice.random() < 0.25:
+            group["stockOutAfter"] = dice.randint(0, 2)
+    for node in world["nodes"]:
+        node["metadata"]["labels"] = {ZONE: dice.choice("ab")}
+    sizes = minimums_of(world)
+    world["podGroups"] = []
+    for name, size in sizes.items():
+        spec: Json = {"schedulingPolicy": {"gang": {"minCount": max(2, size)}}}
+        spec |= {"schedulingConstraints": {"topology": [{"key": ZONE}]}} if dice.random() < 0.8 else {}
+        world["podGroups"].append(named(name, **spec))
+    for group in world["nodeGroups"]:
+        group["pricePerHour"] = dice.randint(1, 5)
+    world["options"] |= {"expander": dice.choice(("cost", "least-waste", "least-nodes", "random"))}
+    return {**world, "runs": 2, "step": "30s"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_gang_is_bought_in_part_or_over_two_zones(seed: int) -> None:
+    world = a_zonal_world(Random(seed))
+    zones = {group["id"]: group["template"]["metadata"]["labels"][ZONE] for group in world["nodeGroups"]}
+    bound = {one["metadata"]["name"] for one in world["podGroups"] if "schedulingConstraints" in one["spec"]}
+    least = minimums_of(world)
+    run = play(decode(json.dumps(world).encode(), "world")).runs[0]
+    for gang in least:
+        new, present = starting(run, gang)
+        assert new == 0 or new + present >= least[gang], f"{gang}: {new} new and {present} present"
+        groups = {name for helped in run.reasons.helped if _is_for(helped.pods, gang) for name in helped.groups}
+        assert gang not in bound or len({zones[name] for name in groups}) <= 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_a_gang_was_bought_in_vain_goes_in_the_next_pass(seed: int) -> None:
+    """Where only gangs wait, and none can start, no machine stays on its way in groups that have not failed.
+
+    What is left of a group whose machines fail no longer counts as on its way, so scale-down removes it when it comes.
+    """
+    world = a_zonal_world(Random(seed))
+    world["pods"] = [pod for pod in world["pods"] if "schedulingGroup" in pod["spec"]]
+    run = play(decode(json.dumps(world).encode(), "world")).runs[-1]
+    waiting = {key for pods in run.reasons.waiting for key in pods.pods}
+    helped = {key for pods in run.reasons.helped for key in pods.pods}
+    if not waiting | helped:
+        sound = [group["id"] for group in world["nodeGroups"] if "stockOutAfter" not in group]
+        assert [name for name in sound if run.target_sizes[name]] == []
+
+
+def _is_for(pods: Sequence[str], gang: str) -> bool:
+    return any(key.startswith(f"default/{gang}-") for key in pods)
