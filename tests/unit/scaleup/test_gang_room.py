@@ -3,8 +3,9 @@
 import pytest
 
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
-from tests.gangs import a_pass, a_small_group, members, outcome, too_large
+from tests.gangs import a_pass, a_small_group, members, outcome, runs, too_large
 from tests.manifests import Json, a_node, a_pod
+from tests.unit.capacity import CHECK
 
 NODES = ("n0", "n1")
 
@@ -57,3 +58,23 @@ def test_a_gang_that_cannot_start_keeps_no_node() -> None:
         runs=2,
     )
     assert sorted(removed.node for removed in run.deleted_empty) == list(NODES)
+
+
+@pytest.mark.parametrize(
+    ("booked", "bought"), [pytest.param(True, 3, id="booked"), pytest.param(False, 2, id="not booked")]
+)
+def test_a_gang_leaves_booked_room_alone(booked: bool, bought: int) -> None:
+    """A request that only checks capacity books the room of one pod on the node that is there."""
+    template = {"metadata": {"name": "worker"}, "template": a_pod("worker", "4")}
+    sets = [{"count": 1, "podTemplateRef": {"name": "worker"}}]
+    request = {"metadata": {"name": "r"}, "spec": {"provisioningClassName": CHECK, "podSets": sets}}
+    passes = runs(
+        [a_small_group("g", 9)],
+        members("a", 3),
+        4,
+        options={"enable-provisioning-requests": "true"},
+        nodes=[a_node("n", "4")],
+        podTemplates=[template],
+        provisioningRequests=[request] if booked else [],
+    )
+    assert passes[-1].target_sizes == {"g": bought}
