@@ -148,16 +148,26 @@ class _GangPlanner:
             return ()
         best = self._best(gang)
         if not best.whole:
-            failed = self._failed(gang)
-            short = ShortGang(
-                gang.name, gang.wanted, gang.missing, best.possible, sharing=gang.topology_key, failed=failed
-            )
-            self._short.append((gang, short, best.plan))
+            self._short.append((gang, self._too_short(gang, best), best.plan))
             return ()
         self._keep(best.plan)
         self._settled.update((pod.key, node) for pod, node in best.settled)
         helped = {pod.key for pod in best.plan.triggered} | {pod.key for pod, _ in best.settled}
         return [pod for pod in gang.pods if pod.key not in helped] if best.domain is None else ()
+
+    def _too_short(self, gang: Gang, best: _GangAttempt) -> ShortGang:
+        """Return what is known of a gang of which too few pods could run at best."""
+        trial, key = self._placer.trial, gang.topology_key
+        there = trial.labels(key) == gang.home if key and gang.home is not None else None
+        return ShortGang(
+            gang.name,
+            gang.wanted,
+            gang.missing if key else gang.missing - len(best.settled),
+            best.possible,
+            sharing=key,
+            home=None if there is None else trial.node(int(there.argmax())).labels.get(key),
+            failed=self._failed(gang),
+        )
 
     def _best(self, gang: Gang) -> _GangAttempt:
         """Return the best attempt to start a gang; if it is whole, it is on the trial."""

@@ -62,6 +62,8 @@ class ShortGang(msgspec.Struct, frozen=True):
     """Whether it lacks pods, not room."""
     sharing: str = ""
     """The label whose value all its nodes share."""
+    home: str | None = None
+    """That value where pods of it have a node; None: none has."""
     failed: tuple[str, ...] = ()
     """Groups that could help and are in backoff."""
 

@@ -4,9 +4,11 @@ from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.changes import AnyChange, ResizeGroup, sentence, told
 from autoscaler.explain.remedies.groups import more_nodes
 from autoscaler.explain.remedies.remedy import CulpritKind, Remedy, remedy
+from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import PodVerdict
 from autoscaler.scaleup.estimator import Estimate, estimate, pod_groups
+from autoscaler.scaleup.gangs import ShortGang
 
 _MOST_GROUPS = 20
 
@@ -26,7 +28,7 @@ def gang_remedy(pod: Pod, ended: ExplainedPass) -> Remedy:
     for group in ended.view.groups.all[:_MOST_GROUPS]:
         ended.check()
         found = _alone(group.id, lacking, ended)
-        if found is None or len(found.pods) < short.missing:
+        if found is None or len(found.pods) < short.missing or not _in_domain(group.id, found, short, ended):
             continue
         if best is None or found.nodes < best[0]:
             best = found.nodes, group.id, _room_for(found.nodes, group.id, ended)
@@ -35,6 +37,17 @@ def gang_remedy(pod: Pod, ended: ExplainedPass) -> Remedy:
         return remedy(PodVerdict.GANG_TOO_LARGE, culprit, text, cause=cause)
     _, group_id, changes = best
     return remedy(PodVerdict.GANG_TOO_LARGE, (CulpritKind.GROUP, group_id), sentence(told(changes)), changes, cause)
+
+
+def _in_domain(group_id: str, found: Estimate, short: ShortGang, ended: ExplainedPass) -> bool:
+    """Whether so many new nodes of a group share what the nodes of a gang have to share."""
+    if not short.sharing:
+        return True
+    if short.sharing == HOSTNAME:
+        return found.nodes == 1 and short.home is None
+    template = ended.report.templates[group_id]
+    value = template.node.labels.get(short.sharing)
+    return value is not None and template.zones is None and short.home in (None, value)
 
 
 def _of(pod: Pod) -> str:

@@ -183,3 +183,24 @@ class TestEightTimesEightGpusInOneZone:
             **together("j", 8),
         )
         assert outcome(run).bought == bought
+
+
+FIXES = [
+    pytest.param([in_zone("a", 5), in_zone("b", 6)], ZONE, [], "Raise the maximum size of group a to 8.", id="a zone"),
+    pytest.param([a_small_group("g", 5), in_zone("b", 6)], ZONE, [], "Raise the maximum size of group b to 8.",
+                 id="a group that says nothing of its zone would not help"),
+    pytest.param([in_zone("a", 5), in_zone("b", 6)], ZONE, members("j", 1, nodeName="n-b"),
+                 "Raise the maximum size of group b to 7.", id="the zone where a pod runs"),
+    pytest.param([in_zone("a", 5)], HOSTNAME, [],
+                 "Make more of what it asks for available, or lower the minimum of the gang to 1.",
+                 id="no larger group makes a node larger"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("groups", "key", "there", "fix"), FIXES)
+def test_what_would_let_it_start(groups: Sequence[Json], key: str, there: Sequence[Json], fix: str) -> None:
+    pods = [*there, *members("j", 8 - len(there), first=len(there))]
+    run = a_pass(groups, pods, nodes=[a_zonal_node("b", "4")] if there else [], **together("j", 8, key))
+    advice = run.reasons.held[0].advice
+    assert advice is not None
+    assert advice.fix == fix
