@@ -20,12 +20,13 @@ from autoscaler.app.wiring import make_metrics
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.loop.companion import Companion
-from autoscaler.objects.meta import JsonObject
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import RecentEvent
 from autoscaler.reservations.plan import Operation
 from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.sandbox.local_api import LocalApi
@@ -164,6 +165,13 @@ class World:
     def apply(self, *objects: JsonObject) -> None:
         """Create or change objects, as `kubectl apply --server-side`; raises `ApiError`."""
         self.cluster.apply(objects)
+        self._schedule_next()
+
+    def set_condition(self, node: str, condition: str, status: str) -> None:
+        """Give a node a condition from now on; raises `ApiError`. With `Ready=Unknown` its kubelet is dead."""
+        changed = {"type": condition, "status": status, "lastTransitionTime": rfc3339(self.clock.now().wall)}
+        patch = {"status": {"conditions": [{**changed, "reason": "Simulated"}]}}
+        self.storage.patch("nodes", node, patch, patch_type=PatchType.STRATEGIC, subresource="status")
         self._schedule_next()
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None) -> None:

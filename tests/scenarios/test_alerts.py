@@ -21,7 +21,7 @@ from tests.promql import alerts_of
 from tests.promtool import disagreement
 from tests.room import POOL, ROOM, a_stranger_knocks, post
 from tests.scraping import Monitored
-from tests.worlds import a_cloud, a_deployment, a_group, a_job, nodes
+from tests.worlds import a_budget, a_cloud, a_deployment, a_group, a_job, nodes
 
 RULES = Path(__file__).parents[2] / "manifests" / "prometheus" / "cluster-autoscaler.rules.yml"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]
@@ -180,12 +180,6 @@ def passes_slow_down(monitored: Monitored) -> None:
 
 
 STORED = "/api/v1/namespaces/kube-system/configmaps/capacity-reservations-"
-NEVER = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "never", "namespace": "default"},
-    "spec": {"maxUnavailable": 0, "selector": {"matchLabels": {"app": "app"}}},
-}
 NO_STATE = {
     "apiVersion": "v1",
     "kind": "ConfigMap",
@@ -301,7 +295,7 @@ TROUBLES: Mapping[str, Trouble] = {
     "a budget that never lets go of an old node": Trouble(
         fires={"ClusterAutoscalerDrainGraceOver"},
         cloud=one_machine(),
-        objects=(a_deployment(replicas=2), NEVER),
+        objects=(a_deployment(replicas=2), a_budget("app", maxUnavailable=0)),
         options={"max-node-age": "5m", "drain-grace": ["expiry=5m"]},
     ),
     "a gRPC expander that is away": Trouble(

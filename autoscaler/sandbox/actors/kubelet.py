@@ -12,9 +12,9 @@ from autoscaler.sandbox.actors import pod_status
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import (
-    condition,
     controller_of,
     is_finished,
+    is_silent,
     is_terminating,
     key_of,
     node_of,
@@ -68,14 +68,14 @@ class Kubelets(QueueActor[Key]):
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None and old is not None:
             self._kubelets.pop(old["metadata"]["name"], None)
-        elif new is not None and _is_alive(new) and (old is None or not _is_alive(old)):
+        elif new is not None and not is_silent(new) and (old is None or is_silent(old)):
             for key in self._on_node.of(new["metadata"]["name"]):
                 self._queue.add(key)
 
     def _sync(self, key: Key, now: Instant) -> None:
         pod = self._pods.objects.get(key)
         node = self._nodes.objects.get(("", node_of(pod) or "")) if pod is not None else None
-        if pod is None or node is None or not _is_alive(node):
+        if pod is None or node is None or is_silent(node):
             return
         if is_terminating(pod):
             self._stop(pod, now)
@@ -140,12 +140,6 @@ class Kubelets(QueueActor[Key]):
         self._storage.patch(
             "pods", name, patch, namespace=namespace, patch_type=PatchType.STRATEGIC, subresource="status"
         )
-
-
-def _is_alive(node: JsonObject) -> bool:
-    """Whether the kubelet reports; a node without any report yet counts as reporting."""
-    ready = condition(node, "Ready")
-    return ready is None or ready["status"] != "Unknown"
 
 
 def _address_of(node: JsonObject) -> str:

@@ -15,7 +15,7 @@ from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.actors.wire import holds, new_condition, spec_of
+from autoscaler.sandbox.actors.wire import holds, is_silent, new_condition, spec_of
 from autoscaler.sandbox.actors.workqueue import QueueActor, WorkQueue
 from autoscaler.sandbox.apiserver.discovery import VERSION
 from autoscaler.sandbox.apiserver.errors import ApiError
@@ -125,7 +125,7 @@ class MachineNodes:
                 self._register(provider_id, machine, now)
             machine.registered_at = now.mono
             self._queue.add_at(key, now.mono + self._timing.ready_s)
-        elif node is not None:
+        elif node is not None and not is_silent(node):
             if not machine.offers_devices:
                 self._offer_devices(node, machine.group)
                 machine.offers_devices = True

@@ -86,6 +86,12 @@ def holds(obj: JsonObject, kind: str) -> bool:
     return entry is not None and entry.get("status") == "True"
 
 
+def is_silent(node: JsonObject) -> bool:
+    """Whether the node's kubelet reports no more; one that has not reported yet is not silent."""
+    ready = condition(node, "Ready")
+    return ready is not None and ready["status"] == "Unknown"
+
+
 def is_ready(pod: JsonObject) -> bool:
     """Whether it serves."""
     return holds(pod, "Ready")

@@ -22,6 +22,13 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.file_reader import decode_strict, read_bytes
+from autoscaler.simulator.simulation.events import (
+    HAPPENINGS,
+    Interruption,
+    ScheduledEvent,
+    Unhealthy,
+    condition_and_status,
+)
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.prices import decode_prices
 from cloudprovider.problems import Problems
@@ -116,33 +123,6 @@ class JobStream(Strict, frozen=True, kw_only=True):
     """None if the work is not announced."""
     spec: dict[str, Any] = {}
     """Further fields of the pods' spec."""
-
-
-class Interruption(Strict, frozen=True, kw_only=True):
-    """The cloud takes machines back."""
-
-    group: str
-    nodes: int = 1
-    notice: str = ""
-    """How long before that the cloud announces it; empty: it does not."""
-
-
-class ScheduledEvent(Strict, frozen=True, kw_only=True):
-    """An event that happens once or again and again."""
-
-    at: str
-    every: str = ""
-    api_down: str = ""
-    """How long the autoscaler cannot reach the API server."""
-    leader_lost: str = ""
-    """The replica loses its lease; another replica leads after this time."""
-    restart: str = ""
-    """The process is killed; it starts again after this time."""
-    clock_jump: str = ""
-    """How far the wall clock of the autoscaler's machine jumps; `-` means back."""
-    interruption: Interruption | None = None
-    apply: list[dict[str, Any]] = []
-    """Objects to create or change."""
 
 
 class Expectation(Strict, frozen=True, kw_only=True):
@@ -364,15 +344,19 @@ class _Checks:
         if spec.clock_jump:
             self.read(f"{path}.clockJump", spec.clock_jump, seconds_of)
         if spec.interruption is not None:
-            self.count(f"{path}.interruption.nodes", spec.interruption.nodes, 1)
+            self.struck(f"{path}.interruption", spec.interruption, groups)
             if spec.interruption.notice:
                 self.read(f"{path}.interruption.notice", spec.interruption.notice, seconds_of)
-            if spec.interruption.group not in groups:
-                self.problems.append(f"{path}.interruption.group: there is no node group {spec.interruption.group}")
-        if not any((spec.api_down, spec.leader_lost, spec.restart, spec.clock_jump, spec.interruption, spec.apply)):
-            self.problems.append(
-                f"{path}: nothing happens; write apiDown, leaderLost, restart, clockJump, interruption or apply"
-            )
+        if spec.unhealthy is not None:
+            self.struck(f"{path}.unhealthy", spec.unhealthy, groups)
+            self.read(f"{path}.unhealthy.condition", spec.unhealthy.condition, condition_and_status)
+        if not spec.happens:
+            self.problems.append(f"{path}: nothing happens; write {', '.join(HAPPENINGS[:-1])} or {HAPPENINGS[-1]}")
+
+    def struck(self, path: str, blow: Interruption | Unhealthy, groups: set[str]) -> None:
+        self.count(f"{path}.nodes", blow.nodes, 1)
+        if blow.group not in groups:
+            self.problems.append(f"{path}.group: there is no node group {blow.group}")
 
     def cloud(self, file: SimulationFile) -> CloudSpec:
         problems = Problems()

@@ -10,7 +10,8 @@ from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.scaledown.notices import NOTICE, annotation_of
-from autoscaler.simulator.simulation.file import Interruption, JobStream, ScheduledEvent, Simulation, seconds_of
+from autoscaler.simulator.simulation.events import Interruption, ScheduledEvent, Unhealthy, condition_and_status
+from autoscaler.simulator.simulation.file import JobStream, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import MeasuringListener, Meter
 from autoscaler.simulator.simulation.result import SimulationResult, assertion_of, wait_histogram
 from autoscaler.simulator.simulation.traffic import (
@@ -76,19 +77,19 @@ def simulate(
         timeline=meter.timeline(),
         warnings=[
             *too_late(simulation),
-            *(_nothing_to_interrupt(place, times) for place, times in without_machines.items()),
+            *(_no_machine(place, times) for place, times in without_machines.items()),
         ],
     )
 
 
-def _nothing_to_interrupt(place: str, times_s: Sequence[float]) -> str:
+def _no_machine(place: str, times_s: Sequence[float]) -> str:
     first, more = show_duration(times_s[0]), len(times_s) - 1
     again = f" and {more} more times" if more else ""
-    return f"{place}: the group had no machine to take at {first}{again}; interrupt it at a time when it has some"
+    return f"{place}: the group had no machine at {first}{again}; choose a time when it has some"
 
 
 def _schedule(simulation: Simulation, world: World, seed: int, without_machines: dict[str, list[float]]) -> None:
-    """Schedule the actions of the file; `without_machines` collects places of interruptions without a machine."""
+    """Schedule the actions of the file; `without_machines` collects places of events that found no machine."""
     for workload in simulation.file.workloads:
         for resize in resizes_of(simulation, workload, seed):
             if resize.at_s > 0:
@@ -98,9 +99,9 @@ def _schedule(simulation: Simulation, world: World, seed: int, without_machines:
     for index, event in enumerate(simulation.file.events):
         for at_s in _event_times(event, simulation.duration_s):
             world.at(at_s, partial(_trigger, world, event))
-            if event.interruption is not None:
-                place = f"events[{index}].interruption"
-                world.at(at_s, partial(_interrupt, world, event.interruption, without_machines, place))
+            for key, blow in (("interruption", event.interruption), ("unhealthy", event.unhealthy)):
+                if blow is not None:
+                    world.at(at_s, partial(_strike, world, blow, without_machines, f"events[{index}].{key}"))
 
 
 def _schedule_jobs(simulation: Simulation, world: World, stream: JobStream, seed: int) -> None:
@@ -145,18 +146,18 @@ def _trigger(world: World, event: ScheduledEvent) -> None:
         world.apply(*event.apply)
 
 
-def _interrupt(world: World, wanted: Interruption, without_machines: dict[str, list[float]], place: str) -> None:
-    """Take back machines, oldest first. The group's target stays, as in a real cloud."""
+def _strike(world: World, blow: Interruption | Unhealthy, without_machines: dict[str, list[float]], place: str) -> None:
+    """Let it happen to the oldest machines of its group. The group's target stays, as in a real cloud."""
     mine = [
-        machine
-        for machine in world.cloud.machines()
-        if machine.group == wanted.group and machine.state is State.RUNNING
+        machine for machine in world.cloud.machines() if machine.group == blow.group and machine.state is State.RUNNING
     ]
     if not mine:
         without_machines.setdefault(place, []).append(world.elapsed_s)
-    ahead_s = seconds_of(wanted.notice) if wanted.notice else 0.0
-    for machine in sorted(mine, key=lambda machine: (machine.born_s, machine.name))[: wanted.nodes]:
-        if wanted.notice:
+    for machine in sorted(mine, key=lambda machine: (machine.born_s, machine.name))[: blow.nodes]:
+        if isinstance(blow, Unhealthy):
+            world.set_condition(machine.name, *condition_and_status(blow.condition))
+        elif blow.notice:
+            ahead_s = seconds_of(blow.notice)
             _announce(world, machine.name, ahead_s)
             world.at(ahead_s, partial(_take_back, world, machine.provider_id))
         else:

@@ -268,16 +268,24 @@ def test_jobs_come_when_they_are_due(
     assert answer["summary"]["podsCreated"] == pods
 
 
+def test_an_unhealthy_node_is_repaired_if_a_policy_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    group = {**GROUP, "minSize": 2, "targetSize": 2}
+    events = [{"at": "10m", "unhealthy": {"group": "web"}}]
+    still = {"nodeGroups": [group], "workloads": [{**WEB, "steps": []}], "events": events}
+    bought = [
+        simulated(capsys, a_file(tmp_path, **still, options=options))["summary"]["nodesBought"]
+        for options in ({}, {"node-repair-policy": ["Ready=Unknown;10m"]})
+    ]
+    assert bought == [0, 1]
+
+
 def test_an_interruption_that_finds_nobody_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spot = {**GROUP, "id": "spot", "targetSize": 0, "maxSize": 0}
     events = [{"at": "20m", "every": "40m", "interruption": {"group": "spot", "nodes": 5}}]
     path = a_file(tmp_path, nodeGroups=[GROUP, spot], events=events)
     assert main(["simulate", "-o", "json", path]) == 0
     captured = capsys.readouterr()
-    said = (
-        "events[0].interruption: the group had no machine to take at 20m and 2 more times; "
-        "interrupt it at a time when it has some"
-    )
+    said = "events[0].interruption: the group had no machine at 20m and 2 more times; choose a time when it has some"
     assert json.loads(captured.out)["warnings"] == [said]
     assert f"sim: warning: {said}" in captured.err.splitlines()
 
