@@ -170,6 +170,18 @@ class NodeStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     unneeded_since_at: float | None = None
 
 
+class ReplacementStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Nodes that are replaced although they are needed, or should be."""
+
+    nodes: tuple[str, ...]
+    trigger: str = ""
+    """Empty if the replacement has not begun."""
+    stage: str
+    hold: str = ""
+    """What it waits for; empty: nothing."""
+    detail: str = ""
+
+
 class GroupReason(msgspec.Struct, frozen=True, gc=False):
     """Why one node group does not help a pod."""
 
@@ -395,6 +407,8 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions of this pass only; the board keeps the history."""
     deferred_resizes: tuple[ResizeStatus, ...] = ()
     """Pods that cannot grow in place, because their nodes are full."""
+    replacements: tuple[ReplacementStatus, ...] = ()
+    """Replacements in progress, then nodes whose replacement has not begun."""
     disruption_budgets: tuple[DisruptionUse, ...] = ()
     """How far disruption budgets are used."""
     events: tuple[RecentEvent, ...] = ()

@@ -12,7 +12,7 @@ from autoscaler.observe.gang_summary import gang_statuses
 from autoscaler.observe.headline import headline
 from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses, verdicts_of
 from autoscaler.observe.pod_summary import pod_statuses
-from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
+from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances, ReplacementReport
 from autoscaler.observe.status import (
     AutoscalerState,
     BackoffStatus,
@@ -30,13 +30,14 @@ from autoscaler.observe.status import (
     PodStatus,
     PublishedStatus,
     RecentEvent,
+    ReplacementStatus,
     ResizeStatus,
     ScaleDownActivity,
     ScaleUpActivity,
     Scope,
     TemplateSummary,
 )
-from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult
+from autoscaler.reasons import PodVerdict, ReplacementStage, ScaleDownResult, ScaleUpResult
 from autoscaler.registry.backoff import Backoff as BackedOff
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import GroupState, Registry
@@ -83,8 +84,12 @@ def _summarised(
 ) -> PublishedStatus:
     replace = msgspec.structs.replace
     shown = replace(before, last_pass=_pass(report, number), decisions=(), events=events)
-    resizes = tuple(ResizeStatus(one.pod.key, one.node, one.shortage) for one in report.deferred_resizes)
-    shown = replace(shown, disruption_budgets=report.replacements.budgets, deferred_resizes=resizes)
+    shown = replace(
+        shown,
+        replacements=_replacements(report.replacements),
+        disruption_budgets=report.replacements.budgets,
+        deferred_resizes=tuple(ResizeStatus(one.pod.key, one.node, one.shortage) for one in report.deferred_resizes),
+    )
     view, registry = report.view, report.registry
     if view is None:
         return shown
@@ -337,3 +342,24 @@ def _partners(plan: ScaleUpPlan) -> Mapping[str, list[str]]:
         for group in groups:
             partners.setdefault(group, []).extend(other for other in groups if other != group)
     return {group: list(dict.fromkeys(others)) for group, others in partners.items()}
+
+
+def _replacements(report: ReplacementReport) -> tuple[ReplacementStatus, ...]:
+    under_way = (
+        ReplacementStatus(
+            nodes=one.nodes,
+            trigger=f"{one.trigger}: {one.cause}" if one.cause else one.trigger.value,
+            stage=one.stage.value,
+            hold="" if one.hold is None else one.hold.value,
+            detail=one.detail,
+        )
+        for one in report.all
+        if not one.over
+    )
+    waiting = (
+        ReplacementStatus(
+            nodes=(name,), stage=ReplacementStage.PROPOSED.value, hold=rest.hold.value, detail=rest.detail
+        )
+        for name, rest in report.held.items()
+    )
+    return (*under_way, *waiting)

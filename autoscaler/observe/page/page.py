@@ -15,6 +15,7 @@ from autoscaler.observe.page.history import decisions_table, events_table, other
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.nodes import nodes_table
 from autoscaler.observe.page.plots import timeline
+from autoscaler.observe.page.replacements import replacements_table
 from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import pill
 from autoscaler.observe.page.tiles import tiles
@@ -182,6 +183,7 @@ def _sections(
         ("Node groups", groups if status.groups else _empty("The provider has no node groups.")),
         *of_companions,
         ("Resizes that wait", deferred_resizes_table(status.deferred_resizes)),
+        ("Replacements of nodes", replacements_table(status.replacements)),
         ("Disruption budgets", disruption_budgets_table(status.disruption_budgets)),
         ("Nodes", nodes if status.nodes else _empty("There are no nodes.")),
         ("Other events", events_table(events, now_wall) if events else NOTHING),
