@@ -349,6 +349,16 @@ class ReplacementTrigger(StrEnum):
     CHEAPER = "CheaperNodes"
 
 
+class DriftKind(StrEnum):
+    """In what a node differs from the nodes that its group makes now."""
+
+    TEMPLATE = "template"
+    IMAGE = "image"
+    INSTANCE_TYPE = "instance-type"
+    LABELS = "labels"
+    TAINTS = "taints"
+
+
 class ReplacementStage(StrEnum):
     """How far a replacement has come."""
 
@@ -378,6 +388,8 @@ class ReplacementHold(StrEnum):
     NOT_WRITTEN = "NodeNotAnnotated"
     NOT_BOUGHT = "ScaleUpFailed"
     NEVER_CAME = "NewNodesNeverCame"
+    ON_TRIAL = "NewNodesOnTrial"
+    NEW_NODES_FAILED = "NewNodesFailed"
     TOO_DEAR = "NoLongerCheaper"
     TIMED_OUT = "ReplacementTimedOut"
     WITHDRAWN = "RequestWithdrawn"

@@ -6,6 +6,7 @@ A field is named as its flag with `_` for `-`; durations are seconds and end in 
 import msgspec
 
 from autoscaler.config.disruption_budgets import DisruptionOptions
+from autoscaler.config.drift import DriftOptions
 from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.notices import NoticeOptions
@@ -38,6 +39,7 @@ class Config(msgspec.Struct, frozen=True):
     notices: NoticeOptions = NoticeOptions()
     repair: RepairOptions = RepairOptions()
     disruption: DisruptionOptions = DisruptionOptions()
+    drift: DriftOptions = DriftOptions()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()

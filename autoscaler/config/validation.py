@@ -98,6 +98,7 @@ def _replacement(config: Config, place: PlaceNamer) -> Iterator[str]:
     options = config.replacement
     wanted = (
         ("node-repair-policy", bool(config.repair.node_repair_policy)),
+        ("drift", bool(config.drift.drift)),
         ("max-node-age", options.max_node_age_s > 0),
         ("replace-annotated-nodes", options.replace_annotated_nodes),
         ("consolidation", options.consolidation),

@@ -14,6 +14,7 @@ from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import ReplacementHold, ReplacementStage, ScaleUpResult
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.drift_memory import DriftFailure
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.fake_pods import BUFFER_KIND, RESERVATION_KIND, stands_for, to_come
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
@@ -140,6 +141,10 @@ class PassEventWriter:
         """Report for a pod that it is moved although it is `stated` that it stays."""
         message = event_texts.protection_over(stated, limit_s)
         self._events.event(about_pod(pod), EventType.WARNING, "DoNotDisruptLimitReached", message)
+
+    def drift_stopped(self, failure: DriftFailure) -> None:
+        """Report that no drifted node is replaced any more, because the nodes that replaced one failed."""
+        self._warn("DriftStopped", event_texts.drift_stopped(failure))
 
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """Report for these pods that the cluster is at its maximum number of nodes, so no scale-up is tried."""

@@ -9,7 +9,13 @@ from autoscaler.config.disruption_budgets import EMPTY, UNNEEDED
 from autoscaler.loop.stages import Grown, Simulated
 from autoscaler.objects.node import Node
 from autoscaler.observe.report import ReplacementReport
-from autoscaler.reasons import ReplacementHold, ReplacementStage, UnremovableNode, UnremovableReason
+from autoscaler.reasons import (
+    ReplacementHold,
+    ReplacementStage,
+    ReplacementTrigger,
+    UnremovableNode,
+    UnremovableReason,
+)
 from autoscaler.scaledown.disruption_limits import DisruptionLimits
 from autoscaler.scaledown.plan import OngoingRemovals, Removal, ScaleDownContext
 from autoscaler.scaledown.relocation import Relocations
@@ -137,6 +143,7 @@ def report_of(
         all=(*progress.memory.in_progress, *progress.ended),
         held={**turns, **progress.resting},
         budgets=limits.uses(),
+        drifted=sum(cause.trigger is ReplacementTrigger.DRIFTED for cause in progress.stage.causes),
     )
 
 
@@ -162,7 +169,8 @@ def reserved(progress: ReplacementProgress) -> dict[str, UnremovableNode]:
     nodes: dict[str, UnremovableNode] = {}
     for replacement in progress.memory.in_progress:
         hold = "" if replacement.hold is None else f", {replacement.hold}: {replacement.detail}"
-        detail = f"{replacement.trigger}, {replacement.stage}{hold}"
+        why = f"{replacement.trigger}: {replacement.cause}" if replacement.cause else replacement.trigger.value
+        detail = f"{why}, {replacement.stage}{hold}"
         for name in replacement.nodes:
             nodes[name] = UnremovableNode(name, UnremovableReason.BEING_REPLACED, detail)
         detail = f"holds room for pods of {', '.join(replacement.nodes)}"

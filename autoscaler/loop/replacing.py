@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from autoscaler.loop.buying import Buying
 from autoscaler.loop.consolidating import Consolidating
+from autoscaler.loop.drifting import Drifting, recalled
 from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.procuring import Procuring
 from autoscaler.loop.repairing import with_current_registry
@@ -58,6 +59,7 @@ class Replacing:
         self._events = ports.events
         self._procuring = Procuring(buying, ports.removal)
         self._filing = ReplacementFiling(ports.removal, ports.events)
+        self._drifting = Drifting(ports)
         self._consolidating = Consolidating(ports, self._procuring, self._filing)
 
     def reserve(self, stage: Simulated) -> Simulated:
@@ -67,6 +69,7 @@ class Replacing:
         if not wanted(stage.config, stage.view.groups):
             return remember(stage, replacements=None)
         memory = stage.memory.replacements or replacement_record.restored(stage.view.nodes, stage.now)
+        memory = replace(memory, drift=recalled(stage, memory.drift))
         context = _cause_context(stage, memory)
         causes = causes_of(context)
         memory = replace(memory, first_seen={**sightings(context), **grace_sightings(causes, context)})
@@ -104,6 +107,7 @@ class Replacing:
         progress = self._begun(progress, grew=grew)
         if not grew:
             progress = self._consolidating.run(progress)
+        progress = self._drifting.followed(progress)
         under_way = self._removal.under_way()
         limits = limits_of(progress, under_way)
         replaced = next_stage(

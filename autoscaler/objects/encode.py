@@ -44,7 +44,9 @@ def node_form(node: Node) -> Plain:
 class PodForms:
     """Turns pods into v1.Pods; the parts that a class shares are worked out once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_readiness: bool = False) -> None:
+        """`with_readiness` writes since when pods have been on their nodes, and ready, too."""
+        self._with_readiness = with_readiness
         self._decoder = msgspec.msgpack.Decoder(ClassForm)
         self._classes: dict[PodClass, tuple[ClassForm, PodSpec]] = {}
 
@@ -63,7 +65,7 @@ class PodForms:
                 deletion_timestamp=_optional_time(pod.deleted),
             ),
             "spec": spec if pod.node is None else msgspec.structs.replace(spec, node_name=pod.node),
-            "status": _status(pod, shared),
+            "status": _status(pod, shared) | (_readiness(pod) if self._with_readiness else {}),
         }
 
     def _of_class(self, cls: PodClass) -> tuple[ClassForm, PodSpec]:
@@ -93,6 +95,17 @@ def _status(pod: Pod, shared: ClassForm) -> Plain:
     if (resize := shared.resize) is not NO_RESIZE:
         status |= _resize_status(resize, shared.overhead)
     return status
+
+
+def _readiness(pod: Pod) -> Plain:
+    """Return the conditions of a pod that has a node; empty for others."""
+    since = {"PodScheduled": pod.scheduled, "Ready": pod.ready}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": rfc3339(moment)}
+        for kind, moment in since.items()
+        if moment is not None
+    ]
+    return {"conditions": conditions} if conditions and pod.node is not None else {}
 
 
 def _resize_status(resize: PodResize, overhead: Quantities) -> Plain:

@@ -9,6 +9,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Lack
 from autoscaler.registry.occurrence import Occurrence
+from autoscaler.scaledown.drift_memory import DriftFailure
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
@@ -158,6 +159,11 @@ def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
 def protection_over(stated: str, limit_s: float) -> str:
     """Say that a pod has kept its node for as long as the operator allows; `stated` is what protected it."""
     return f"the pod is moved: {stated}, and --do-not-disrupt-limit={show_duration(limit_s)} from its start is over"
+
+
+def drift_stopped(failure: DriftFailure) -> str:
+    """Return why no drifted node is replaced any more, and how to go on."""
+    return f"Stopped to replace drifted nodes: {failure.reason}. To go on, run: autoscaler resume drift"
 
 
 def replacement(replaced: Replacement) -> str:

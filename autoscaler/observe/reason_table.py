@@ -12,6 +12,7 @@ from autoscaler.reasons import (
     BlockingReason,
     BufferReason,
     DeleteReason,
+    DriftKind,
     Headcount,
     HeadroomTrouble,
     Lack,
@@ -463,9 +464,21 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "`--replace-annotated-nodes` is on.",
             "To cancel before its pods leave, remove the annotation.",
         ),
-        ReplacementTrigger.DRIFTED: Meaning("The node differs from the nodes that its group makes now."),
+        ReplacementTrigger.DRIFTED: Meaning(
+            "The node differs from the nodes that its group makes now, in something that `--drift` names."
+        ),
         ReplacementTrigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
         ReplacementTrigger.CHEAPER: Meaning("The same pods fit on cheaper nodes, and `--consolidation` is on."),
+    },
+    DriftKind: {
+        DriftKind.TEMPLATE: Meaning(
+            "The machine was made from another version of its group's template: a launch template or configuration, "
+            "an instance template, a model, or a version of Kubernetes."
+        ),
+        DriftKind.IMAGE: Meaning("The machine was made from another image than new machines."),
+        DriftKind.INSTANCE_TYPE: Meaning("The machine is of a type that its group does not make any more."),
+        DriftKind.LABELS: Meaning("The node lacks a label that its group's template declares, or has another value."),
+        DriftKind.TAINTS: Meaning("The node lacks a taint that its group's template declares, or has another value."),
     },
     ReplacementStage: {
         ReplacementStage.PROPOSED: Meaning("Nothing has been bought yet."),
@@ -536,6 +549,15 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ReplacementHold.NEVER_CAME: Meaning(
             "Three times, new nodes did not appear or other pods took their room.",
             "See the backoff of the group; the autoscaler tries the node again later.",
+        ),
+        ReplacementHold.ON_TRIAL: Meaning(
+            "The node differs from new nodes; another of its group goes first, or its successors have yet to prove "
+            "themselves. The detail says in what it differs.",
+            "Wait for `--drift-settle-time`.",
+        ),
+        ReplacementHold.NEW_NODES_FAILED: Meaning(
+            "Nodes that replaced a drifted node failed, so the autoscaler pauses drift.",
+            "See the event DriftStopped; repair what new nodes are made from, then run `autoscaler resume drift`.",
         ),
         ReplacementHold.TOO_DEAR: Meaning(
             "With the room that its pods still need, the new nodes would no longer be cheaper than the old ones."

@@ -92,6 +92,8 @@ class ReplacementReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why nodes that should be replaced wait, by name of the node."""
     budgets: tuple[DisruptionUse, ...] = ()
     """How far disruption budgets are used by replacements in progress and removals that began before this pass."""
+    drifted: int = 0
+    """Number of nodes that differ from what their group makes now."""
 
 
 class ScaleDownReport(msgspec.Struct, frozen=True, kw_only=True):

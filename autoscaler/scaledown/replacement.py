@@ -23,6 +23,7 @@ from autoscaler.reasons import (
     UnremovableNode,
     UnremovableReason,
 )
+from autoscaler.scaledown.drift_memory import DriftMemory
 from autoscaler.scaledown.plan import Removal
 from autoscaler.snapshot.groups import Group
 
@@ -185,6 +186,7 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
     """When cheaper nodes were last looked for."""
     fruitless: int | None = None
     """Hash of the input of the last search if it found nothing; None: it found something."""
+    drift: DriftMemory = DriftMemory()
     settling: UnprovenConsolidation | None = None
     doubt: ConsolidationBackoff | None = None
 

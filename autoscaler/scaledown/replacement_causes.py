@@ -12,6 +12,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.reasons import ReplacementHold, ReplacementTrigger
+from autoscaler.scaledown.drift_rollout import drifted
 from autoscaler.scaledown.notices import advised, noticed
 from autoscaler.scaledown.pause import kept_by_pause, scope_of
 from autoscaler.scaledown.repair import unhealthy
@@ -39,7 +40,7 @@ def expired(context: CauseContext) -> Iterator[Cause]:
             yield Cause(trigger=ReplacementTrigger.EXPIRED, node=node, since=due)
 
 
-SOURCES: tuple[CauseSource, ...] = (noticed, unhealthy, asked_for, advised, expired)
+SOURCES: tuple[CauseSource, ...] = (noticed, unhealthy, asked_for, advised, drifted, expired)
 """In order of urgency; a node that several list has the first one's cause."""
 
 URGENT = frozenset((ReplacementTrigger.NOTICED, ReplacementTrigger.UNHEALTHY))
@@ -69,7 +70,7 @@ def wanted(config: Config, groups: Groups) -> bool:
     """Whether scale-down is enabled, and the configuration or any group asks for replacements."""
     options = config.replacement
     aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in groups.all)
-    asked = config.repair.node_repair_policy or config.notices.node_notices
+    asked = config.repair.node_repair_policy or config.notices.node_notices or config.drift.drift
     on = bool(asked) or aged or options.replace_annotated_nodes or options.consolidation
     return on and config.scale_down.scale_down_enabled
 

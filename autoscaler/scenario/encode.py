@@ -21,6 +21,9 @@ from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import GroupSettings, Instance, MachineVersion, NodeTemplate, State
 from cloudprovider.structure import key_of
 
+DRIFT = "drift"
+"""The flag whose decisions depend on the readiness of pods."""
+
 
 def encode(
     view: ClusterView,
@@ -38,7 +41,7 @@ def encode(
     that the view leaves out (finished ones, expendable ones that run) are not in the file. `memory` is what earlier
     passes remembered (`recording.pass_file`); without it the replay is that of a process that has just started.
     """
-    forms = PodForms()
+    forms = PodForms(with_readiness=DRIFT in options)
     pods = [pod for on_node in view.pods for pod in on_node]
     document: Plain = {
         "name": name,

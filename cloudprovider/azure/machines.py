@@ -30,7 +30,7 @@ class Machine(msgspec.Struct, frozen=True):
     @property
     def instance(self) -> Instance:
         """The machine as the engine sees it."""
-        return Instance(self.provider_id, self.state, self.error, self.version)
+        return Instance(self.provider_id, self.state, self.error, version=self.version)
 
 
 def machine_of(virtual_machine: VirtualMachine, fast_delete: bool) -> Machine | None:

@@ -94,7 +94,7 @@ class Roster:
             if machine.failed:
                 prefix, error = _FAILED, _failure(machine, "ProvisioningFailed", "the Machine cannot be provisioned")
         version = version_of(machine.kubernetes)
-        return Instance(self.id_of(machine) or f"{prefix}{'_'.join(machine.key)}", state, error, version)
+        return Instance(self.id_of(machine) or f"{prefix}{'_'.join(machine.key)}", state, error, version=version)
 
 
 def version_of(kubernetes: str) -> MachineVersion | None:

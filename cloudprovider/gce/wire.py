@@ -106,7 +106,7 @@ def managed_instance(data: Mapping[str, Any]) -> Instance | None:
     if state is not State.CREATING:
         return Instance(provider_id, state, version=version)
     errors = ((data.get("lastAttempt") or {}).get("errors") or {}).get("errors") or []
-    return Instance(provider_id, state, creation_error(errors, str(data.get("instanceStatus") or "")), version)
+    return Instance(provider_id, state, creation_error(errors, str(data.get("instanceStatus") or "")), version=version)
 
 
 def zone_instance(data: Mapping[str, Any]) -> tuple[GroupRef, Instance] | None:

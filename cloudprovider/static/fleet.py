@@ -63,7 +63,7 @@ class Record:
         return (
             self.running
             if state is State.RUNNING
-            else Instance(self.provider_id, state, self.error_at(now), self.version)
+            else Instance(self.provider_id, state, self.error_at(now), version=self.version)
         )
 
     def machine(self, now: float) -> Machine:

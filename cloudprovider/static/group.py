@@ -35,6 +35,7 @@ class StaticGroup:
         self._asked_for = 0
         self._reserved_names = frozenset(spec.node_names)
         self._faults = Faults(spec, fleet.now())
+        self._versions = tuple(spec.versions)
 
     @property
     def id(self) -> str:
@@ -71,8 +72,8 @@ class StaticGroup:
         return self._spec.settings
 
     def versions(self) -> Sequence[MachineVersion]:
-        """Return the versions given in the specification."""
-        return self._spec.versions
+        """Return the versions given in the specification, or those of the last release."""
+        return self._versions
 
     def increase(self, delta: int) -> None:
         """Raise the target and ask for machines. Above the maximum: `ProviderError`, and nothing changes."""
@@ -126,6 +127,10 @@ class StaticGroup:
         """Make the creation of the next machine fail."""
         with self._fleet.lock:
             self._faults.inject_creation(error)
+
+    def release(self, versions: Sequence[MachineVersion]) -> None:
+        """Make new machines from these versions from now on."""
+        self._versions = tuple(versions)
 
     def check_refresh(self) -> None:
         """Raise the error of a refresh that is to fail."""
@@ -188,7 +193,7 @@ class StaticGroup:
         if boot is None and fate is None:
             return
         name = self._new_name()
-        version = next(iter(self._spec.versions), None)
+        version = next(iter(self._versions), None)
         record = Record(self.id, f"static://{name}", name, now, self._emptiest_zone(), version)
         if fate is not None:
             record.error = fate.error

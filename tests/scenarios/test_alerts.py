@@ -15,6 +15,7 @@ from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.simulator.world import World
+from cloudprovider.interface import MachineVersion
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
 from tests.manifests import a_bare_pod
 from tests.promql import alerts_of
@@ -29,6 +30,12 @@ ALERTS = alerts_of(GROUPS)
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86400.0
 STATIC = {"cloud-provider": "static"}
 
+PAUSED_DRIFT = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "cluster-autoscaler-pause", "namespace": "kube-system"},
+    "data": {"drift": "{scope: drift, by: cluster-autoscaler, reason: a new node is not ready}"},
+}
 REPLICAS = (2, 2, 2, 2, 3, 5, 10, 20, 30, 40, 40, 44, 40, 38, 36, 40, 42, 38, 30, 20, 12, 8, 4, 2)
 """Web servers that a healthy day needs, hour by hour."""
 
@@ -96,6 +103,12 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
 
 def one_machine(*faults: CallFault, **group: Any) -> CloudSpec:
     return a_cloud(a_group(min_size=1, call_faults=faults, **group), machines={"web": 1})
+
+
+def with_an_old_machine() -> CloudSpec:
+    group = msgspec.structs.replace(a_group(min_size=1), versions=(MachineVersion("v2"),))
+    cloud = a_cloud(group, machines={"web": 1})
+    return msgspec.structs.replace(cloud, machine_versions={"web-m0": MachineVersion("v1")})
 
 
 def fails(call: Call, **when: Any) -> CallFault:
@@ -297,6 +310,12 @@ TROUBLES: Mapping[str, Trouble] = {
         cloud=one_machine(),
         objects=(a_deployment(replicas=2), a_budget("app", maxUnavailable=0)),
         options={"max-node-age": "5m", "drain-grace": ["expiry=5m"]},
+    ),
+    "drift that was stopped": Trouble(
+        fires={"ClusterAutoscalerDriftStopped"},
+        cloud=with_an_old_machine(),
+        objects=(a_deployment(), PAUSED_DRIFT),
+        options={"drift": "template"},
     ),
     "a gRPC expander that is away": Trouble(
         fires={"ClusterAutoscalerExpanderFails"},

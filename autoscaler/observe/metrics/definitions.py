@@ -256,6 +256,7 @@ TABLE: tuple[Metric, ...] = (
     gauge(
         "pauses", "Pauses in force; one that cannot be read counts as a pause of disruption.", scope=listed(PauseScope)
     ),
+    gauge("drifted_nodes_count", "Nodes that differ from what their group makes now, in what `--drift` names."),
     gauge("replacements_in_progress", "Replacements of nodes in progress.", trigger=listed(ReplacementTrigger)),
     gauge(
         "replacements_waiting",

@@ -233,8 +233,9 @@ class Metrics:
         for scope in PauseScope:
             self._series.set("pauses", counts[scope], scope)
 
-    def replacements(self, in_progress: Mapping[ReplacementTrigger, int]) -> None:
-        """Set the number of replacements in progress, by trigger."""
+    def replacements(self, in_progress: Mapping[ReplacementTrigger, int], drifted: int) -> None:
+        """Set the number of replacements in progress, by trigger, and of drifted nodes."""
+        self._series.set("drifted_nodes_count", drifted)
         for trigger in ReplacementTrigger:
             self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
 

@@ -229,7 +229,8 @@ class PassMetrics:
 
     def _replacements(self, report: PassReport) -> None:
         self._metrics.replacements(
-            Counter(replacement.trigger for replacement in report.replacements.all if not replacement.over)
+            Counter(replacement.trigger for replacement in report.replacements.all if not replacement.over),
+            report.replacements.drifted,
         )
         waiting = Counter(rest.hold for rest in report.replacements.held.values())
         for replacement in report.replacements.all:

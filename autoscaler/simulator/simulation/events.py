@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cloudprovider.static.file import FileVersion
 from cloudprovider.structure import Strict, key_of
 
 _STATUSES = ("True", "False", "Unknown")
@@ -24,6 +25,13 @@ class Unhealthy(Strict, frozen=True, kw_only=True):
     condition: str = "Ready=Unknown"
 
 
+class Release(Strict, frozen=True, kw_only=True):
+    """A group makes other machines from now on."""
+
+    group: str
+    versions: list[FileVersion]
+
+
 class ScheduledEvent(Strict, frozen=True, kw_only=True):
     """An event that happens once or again and again."""
 
@@ -39,6 +47,7 @@ class ScheduledEvent(Strict, frozen=True, kw_only=True):
     """How far the wall clock of the autoscaler's machine jumps; `-` means back."""
     interruption: Interruption | None = None
     unhealthy: Unhealthy | None = None
+    release: Release | None = None
     apply: list[dict[str, Any]] = []
     """Objects to create or change."""
 
@@ -48,7 +57,16 @@ class ScheduledEvent(Strict, frozen=True, kw_only=True):
         return any(getattr(self, field) for field in _HAPPENING_FIELDS)
 
 
-_HAPPENING_FIELDS = ("api_down", "leader_lost", "restart", "clock_jump", "interruption", "unhealthy", "apply")
+_HAPPENING_FIELDS = (
+    "api_down",
+    "leader_lost",
+    "restart",
+    "clock_jump",
+    "interruption",
+    "unhealthy",
+    "release",
+    "apply",
+)
 HAPPENINGS = tuple(map(key_of, _HAPPENING_FIELDS))
 """Keys of an event, one of which it needs."""
 

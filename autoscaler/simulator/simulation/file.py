@@ -350,6 +350,8 @@ class _Checks:
         if spec.unhealthy is not None:
             self.struck(f"{path}.unhealthy", spec.unhealthy, groups)
             self.read(f"{path}.unhealthy.condition", spec.unhealthy.condition, condition_and_status)
+        if spec.release is not None and spec.release.group not in groups:
+            self.problems.append(f"{path}.release.group: there is no node group {spec.release.group}")
         if not spec.happens:
             self.problems.append(f"{path}: nothing happens; write {', '.join(HAPPENINGS[:-1])} or {HAPPENINGS[-1]}")
 
@@ -371,6 +373,12 @@ class _Checks:
         return CloudSpec(
             groups=[_with_boot_delay(group) for group in groups],
             machines=[machine for group in groups for machine in _machines(group)],
+            machine_versions={
+                machine.provider_id: group.versions[0]
+                for group in groups
+                if group.versions
+                for machine in _machines(group)
+            },
             prices=prices,
             gpu_label=file.gpu_label or GPU_LABEL,
             seed=file.seed,

@@ -142,6 +142,8 @@ def _trigger(world: World, event: ScheduledEvent) -> None:
         world.restart(parse_duration_s(event.restart))
     if event.clock_jump:
         world.jump_clock(seconds_of(event.clock_jump))
+    if event.release is not None:
+        world.cloud.group(event.release.group).release([version.version for version in event.release.versions])
     if event.apply:
         world.apply(*event.apply)
 

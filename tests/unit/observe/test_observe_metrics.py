@@ -123,7 +123,7 @@ def move_removals_and_process(metrics: Metrics) -> None:
     metrics.companion_failed("headroom")
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.pauses([PauseScope.DISRUPTION, PauseScope.DISRUPTION])
-    metrics.replacements({ReplacementTrigger.EXPIRED: 2})
+    metrics.replacements({ReplacementTrigger.EXPIRED: 2}, 5)
     metrics.replacements_waiting({ReplacementHold.GRACE_OVER: 2})
     metrics.replacement_ended(ReplacementTrigger.CHEAPER, ReplacementStage.DONE, 0.5)
     metrics.disruption_budgets([DisruptionUse("10%", 1, 3, True)])

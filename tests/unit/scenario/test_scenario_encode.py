@@ -184,6 +184,21 @@ def test_nodes_pods_and_related_objects_come_back_as_they_were() -> None:
     assert again.related == view.related
 
 
+def test_the_readiness_of_pods_comes_back_where_drift_depends_on_it() -> None:
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-05T11:00:00Z"}
+        for kind in ("PodScheduled", "Ready")
+    ]
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n1"}, "status": {"conditions": conditions}}
+    scenario = decode(json.dumps({**EVERYTHING, "pods": [pod]}).encode(), "ready.json")
+    view = view_of(scenario.nodes, scenario.pods, groups=GROUPS)
+    at_s = 1767610800.0
+    (again,) = replayed(view, {"drift": "labels"}).pods
+    assert (again.scheduled, again.ready) == (at_s, at_s)
+    (without,) = replayed(view).pods
+    assert (without.scheduled, without.ready) == (None, None)
+
+
 def test_the_first_run_is_at_the_recorded_moment() -> None:
     assert replayed(a_view()).run_at_s(0) == AT_S
 
