@@ -52,10 +52,10 @@ class ClusterStatuses:
         """Add a pause to the ConfigMap of pauses; it takes the place of the one of its name."""
         return _written(lambda: self._writes.put_config_map(namespace, config_map, {pause.name: entry_of(pause)}))
 
-    def rehearse(self, pod: Mapping[str, Any]) -> JsonObject | StatusWrite:
+    def try_create(self, pod: Mapping[str, Any]) -> JsonObject | StatusWrite:
         """Return a pod as the API server would store it, or why it would not; nothing is stored."""
         try:
-            return self._writes.rehearse(pod)
+            return self._writes.try_create(pod)
         except AutoscalerError as error:
             return StatusWrite(WriteOutcome.FAILED, str(error))
 

@@ -65,7 +65,7 @@ class DryRunWrites:
         self.withheld += 1
         return dict(obj)
 
-    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+    def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Ask nothing; return the given object."""
         return dict(obj)
 

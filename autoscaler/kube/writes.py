@@ -113,7 +113,7 @@ class ClusterWrites(Protocol):
         """Create an object (nodes of the kwok provider, ConfigMaps, ...); raises `Conflict` if the name is taken."""
         ...
 
-    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+    def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Return the object as the server would store it, after defaults and admission; nothing is stored."""
         ...
 
@@ -263,7 +263,7 @@ class Writes:
         where = paths.collection(ref.api_version, ref.kind, ref.namespace)
         return json_object(self._client.post(where, _encode(obj), self._write))
 
-    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+    def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Return the object as the server would store it, after defaults and admission; nothing is stored."""
         ref = _ref(obj)
         where = paths.collection(ref.api_version, ref.kind, ref.namespace)

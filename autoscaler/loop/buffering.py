@@ -45,7 +45,7 @@ class Buffering:
         `as_written`: the latter is stored already.
         """
         if dry_run:
-            pod = self._statuses.rehearse(buffer_specs.rehearsed_pod(template))
+            pod = self._statuses.try_create(buffer_specs.pod_to_complete(template))
             if isinstance(pod, StatusWrite):
                 log.warning("buffer.not_completed", buffer=buffer.key, error=pod.error, next="trying again")
                 if as_written:

@@ -149,7 +149,7 @@ class MemoryWrites:
             raise Conflict(f"{ref.kind} {ref.name} exists already")
         return self._store(obj)
 
-    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
+    def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Return the object as it is: nothing is defaulted here."""
         return dict(obj)
 

@@ -157,7 +157,7 @@ def _digest(template: Mapping[str, Any]) -> str:
     return blake2b(msgspec.json.encode(template, order="deterministic"), digest_size=16).hexdigest()
 
 
-def rehearsed_pod(template: Mapping[str, Any]) -> Mapping[str, Any]:
+def pod_to_complete(template: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the pod that a controller would create from a PodTemplate to be stored."""
     meta, inner = template["metadata"], template["template"]
     name = {"name": meta["name"], "namespace": meta["namespace"]}

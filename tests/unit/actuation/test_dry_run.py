@@ -113,6 +113,7 @@ WRITES: dict[str, tuple[Callable[[DryRunWrites], object], object]] = {
     "repeat_event": (lambda writes: writes.repeat_event(EVENT), None),
     "put_config_map": (lambda writes: writes.put_config_map("x", "c", {"a": "b"}), ""),
     "create": (lambda writes: writes.create(CONFIG_MAP), CONFIG_MAP),
+    "try_create": (lambda writes: writes.try_create(CONFIG_MAP), CONFIG_MAP),
     "replace": (lambda writes: writes.replace(CONFIG_MAP), CONFIG_MAP),
     "apply": (lambda writes: writes.apply(CONFIG_MAP), CONFIG_MAP),
     "edit_status": (lambda writes: writes.edit_status(POD, "u", lambda obj: pytest.fail("nothing was read")), True),

@@ -313,10 +313,10 @@ class TestObjects:
         bench.writes.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "kwok-1"}})
         assert len(bench.api.asked) == 1
 
-    def test_are_rehearsed_without_being_stored(self, bench: Bench) -> None:
+    def test_are_tried_without_being_stored(self, bench: Bench) -> None:
         bench.api.script("POST /api/v1/namespaces/ns/pods", ok({"metadata": {"name": "p"}, "spec": {"priority": 7}}))
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "ns"}}
-        assert bench.writes.rehearse(pod)["spec"] == {"priority": 7}
+        assert bench.writes.try_create(pod)["spec"] == {"priority": 7}
         assert [one.query for one in bench.api.asked] == [{"dryRun": "All"}]
 
     def test_are_replaced_by_version_only(self, bench: Bench) -> None:
@@ -348,7 +348,7 @@ EVERY_WRITE = [
     pytest.param(lambda w: w.repeat_event(an_event()), id="repeat event"),
     pytest.param(lambda w: w.put_config_map("kube-system", "st", {}), id="put config map"),
     pytest.param(lambda w: w.create(DEPLOYMENT), id="create"),
-    pytest.param(lambda w: w.rehearse(DEPLOYMENT), id="rehearse"),
+    pytest.param(lambda w: w.try_create(DEPLOYMENT), id="try_create"),
     pytest.param(lambda w: w.replace({**DEPLOYMENT, "metadata": {"name": "x", "resourceVersion": "1"}}), id="replace"),
     pytest.param(lambda w: w.apply(DEPLOYMENT), id="apply"),
     pytest.param(lambda w: w.delete(ObjectRef("v1", "Node", "n1")), id="delete"),

@@ -107,7 +107,7 @@ class Writes(MemoryWrites):
         """Nodes whose kubelet no longer ends pods: what is evicted there stays, and is marked as deleted."""
         self.undeletable: AutoscalerError | None = None
         """What a deletion of any pod comes to; None: it works."""
-        self.rehearsed: list[str] = []
+        self.tried: list[str] = []
         """Names of the pods whose creation was tried in a dry run."""
         self.admits: Callable[[JsonObject], JsonObject] = dict
         """What the API server makes of them; it may raise."""
@@ -115,8 +115,8 @@ class Writes(MemoryWrites):
         self.refused: dict[str, AutoscalerError] = {}
         """What evictions of pods, and taints of nodes, of these names come to."""
 
-    def rehearse(self, obj: Mapping[str, Any]) -> JsonObject:
-        self.rehearsed.append(obj["metadata"]["name"])
+    def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
+        self.tried.append(obj["metadata"]["name"])
         return self.admits(dict(obj))
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:

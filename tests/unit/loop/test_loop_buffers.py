@@ -209,10 +209,10 @@ def test_the_api_server_completes_the_template_of_a_controller_once() -> None:
     (main,) = managed(world)["containers"]
     assert (main["resources"]["requests"], main["volumeMounts"]) == ({"cpu": "2"}, [{"name": "data"}])
     assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
-    assert world.writes.rehearsed == [MANAGED.name]
+    assert world.writes.tried == [MANAGED.name]
     world.related = Related(scalables={"Deployment/default/web": a_scalable(cpu="3")})
     world.run(after_s=15), world.run(after_s=15)
-    assert len(world.writes.rehearsed) == 2
+    assert len(world.writes.tried) == 2
 
 
 def test_a_template_that_the_api_server_refuses_to_complete_is_used_as_written_and_tried_again() -> None:
@@ -225,10 +225,10 @@ def test_a_template_that_the_api_server_refuses_to_complete_is_used_as_written_a
         world.run(after_s=15)
     assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
     assert managed(world)["containers"][0]["resources"]["requests"] == {"cpu": "3"}
-    assert len(world.writes.rehearsed) == 3
+    assert len(world.writes.tried) == 3
     world.writes.admits = with_defaults
     world.run(after_s=15), world.run(after_s=15)
-    assert (managed(world)["priority"], len(world.writes.rehearsed)) == (7, 4)
+    assert (managed(world)["priority"], len(world.writes.tried)) == (7, 4)
 
 
 def test_without_the_flag_templates_are_as_written() -> None:
@@ -236,5 +236,5 @@ def test_without_the_flag_templates_are_as_written() -> None:
     world = of_deployment(**options)
     for _ in range(2):
         world.run(after_s=15)
-    assert world.writes.rehearsed == []
+    assert world.writes.tried == []
     assert status(world)["podTemplateRef"] == {"name": MANAGED.name}
