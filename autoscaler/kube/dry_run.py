@@ -67,6 +67,7 @@ class DryRunWrites:
 
     def try_create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Ask nothing; return the given object."""
+        self.withheld += 1
         return dict(obj)
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
