@@ -59,7 +59,7 @@ MEANINGS: Mapping[str, str] = {
     "scale_down.eviction_failed": "The API server refused an eviction; it is tried again while there is time.",
     "scale_down.daemon_pod_stays": "A DaemonSet's pod could not be evicted; the removal goes on.",
     "scale_down.delay_over": "An annotation still delays the deletion, but `--node-deletion-delay-timeout` is over.",
-    "scale_down.budget_overruled": "A pod was deleted although a disruption budget forbids it: its grace is over.",
+    "scale_down.budget_overruled": "A pod was deleted although a PodDisruptionBudget forbids it: its grace is over.",
     "scale_down.pods_left": "Evicted pods of an unhealthy node did not end in their time; its machine is deleted.",
     "scale_down.outcome_unknown": "The provider cannot tell whether it deletes machines; the next pass looks again.",
     "scale_down.taint_stays": "The taint of a node that stays could not be removed; it is tried again.",

@@ -20,7 +20,7 @@ def _parse_kinds(text: str) -> tuple[NoticeKind, ...]:
         except ValueError:
             known = ", ".join(NoticeKind)
             raise ValueError(
-                f'"{word}" is not a kind of notice; known are {known}{nearest(word, NoticeKind)}'
+                f'holds "{word}", which is no kind of notice; known are {known}{nearest(word, NoticeKind)}'
             ) from None
     return tuple(dict.fromkeys(kinds))
 

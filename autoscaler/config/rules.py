@@ -193,7 +193,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = False
     system_pods_block_forever: Annotated[
         bool,
-        "kube-system pods without disruption budget block their node for ever; otherwise until "
+        "kube-system pods without a PodDisruptionBudget block their node for ever; otherwise until "
         "blocking-system-pod-distruption-timeout.",
         "1.33",
     ] = False
@@ -229,7 +229,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = False
     drains_are_independent: Annotated[
         bool,
-        "Nodes whose pods share a disruption budget that does not allow to evict them together are drained one "
+        "Nodes whose pods share a PodDisruptionBudget that does not allow to evict them together are drained one "
         "after the other; otherwise side by side, up to max-drain-parallelism.",
     ] = True
     costly_nodes_go_first: Annotated[

@@ -42,7 +42,7 @@ class ScaleDown(msgspec.Struct, frozen=True):
         choice(ScaleDownProfile),
         "careful drains one node at a time, as Cluster Autoscaler does. fast removes up to 50 nodes at a time and "
         "drains up to 20 of them: it sets the defaults of max-scale-down-parallelism, max-drain-parallelism and "
-        "max-bulk-soft-taint-count. Unneeded times, delays and disruption budgets stay the same.",
+        "max-bulk-soft-taint-count. Unneeded times, delays and budgets stay the same.",
         Support.OURS,
     ] = ScaleDownProfile.CAREFUL
     scale_down_unneeded_time_s: Annotated[Seconds, "How long a node must be unneeded before it is removed."] = 600.0
@@ -115,9 +115,9 @@ class ScaleDown(msgspec.Struct, frozen=True):
 class Drain(msgspec.Struct, frozen=True):
     """Which pods may be evicted, and how a node is drained."""
 
-    skip_nodes_with_system_pods: Annotated[Switch, "kube-system pods without a disruption budget keep their node."] = (
-        True
-    )
+    skip_nodes_with_system_pods: Annotated[
+        Switch, "kube-system pods without a PodDisruptionBudget keep their node."
+    ] = True
     skip_nodes_with_local_storage: Annotated[Switch, "Pods with local storage keep their node."] = True
     skip_nodes_with_custom_controller_pods: Annotated[
         Switch, "Pods of controllers that are not built in keep their node."
@@ -130,7 +130,7 @@ class Drain(msgspec.Struct, frozen=True):
         Support.OURS,
     ] = 0.0
     blocking_system_pod_distruption_timeout_s: Annotated[
-        Seconds, "Age at which a kube-system pod without a disruption budget stops keeping its node."
+        Seconds, "Age at which a kube-system pod without a PodDisruptionBudget stops keeping its node."
     ] = 3600.0
     max_graceful_termination_sec: Annotated[WholeSeconds, "Maximum termination grace period of pods."] = 600
     drain_priority_config: Annotated[
@@ -172,8 +172,8 @@ class ReplacementOptions(msgspec.Struct, frozen=True):
     ] = 1800.0
     drain_grace: Annotated[
         DrainGraces,
-        "How long disruption budgets may hold up the replacement of a node, such as expiry=24h;overrule. Afterwards a "
-        "warning names budget and pod, or with overrule the pod is deleted. A group may have its own.",
+        "How long PodDisruptionBudgets may hold up the replacement of a node, such as expiry=24h;overrule. Afterwards "
+        "a warning names budget and pod, or with overrule the pod is deleted. A group may have its own.",
         Support.OURS,
     ] = ()
     consolidation: Annotated[Switch, "Replace nodes with cheaper ones for the same pods.", Support.OURS] = False

@@ -356,7 +356,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Wait.",
         ),
         UnremovableReason.SHARED_BUDGET: Meaning(
-            "The node is removable, but a disruption budget does not allow to evict its pods together with those of "
+            "The node is removable, but a PodDisruptionBudget does not allow to evict its pods together with those of "
             "the nodes that are being drained.",
             "Wait until those nodes are gone, or let the PodDisruptionBudget allow more disruptions.",
         ),
@@ -408,7 +408,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "`--do-not-disrupt-limit`.",
         ),
         BlockingReason.SYSTEM: Meaning(
-            "The pod is in `kube-system` and no disruption budget covers it.",
+            "The pod is in `kube-system` and no PodDisruptionBudget covers it.",
             "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
         ),
         BlockingReason.GANG: Meaning(
@@ -416,7 +416,7 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Wait until the job has ended, or annotate the pod `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
         ),
         BlockingReason.BUDGET: Meaning(
-            "A disruption budget allows no disruption now.",
+            "A PodDisruptionBudget allows no disruption now.",
             "Add healthy replicas, or change the budget so that it allows a disruption.",
         ),
         BlockingReason.UNDECODED: Meaning(
@@ -496,8 +496,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node is unremovable; the detail has the reason and the pod.", "See that reason."
         ),
         ReplacementHold.GRACE_OVER: Meaning(
-            "A disruption budget has kept the node for longer than `--drain-grace` allows.",
-            "Let the budget allow a disruption, or add `overrule` to the grace.",
+            "A PodDisruptionBudget has kept the node for longer than `--drain-grace` allows.",
+            "Let the PodDisruptionBudget allow a disruption, or add `overrule` to the grace.",
         ),
         ReplacementHold.MAX_SIZE: Meaning(
             "Its group is both at its minimum and at its maximum: no node may be added, and this one may not be "

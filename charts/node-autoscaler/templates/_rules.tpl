@@ -41,7 +41,7 @@
 - apiGroups: [""]
   resources: [nodes]
   verbs: [update]
-# Draining: always by eviction, so that disruption budgets apply.
+# Draining: always by eviction, so that PodDisruptionBudgets apply.
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
@@ -64,7 +64,7 @@
 
 {{- define "node-autoscaler.graceRules" -}}
 {{- if and (contains ";overrule" (join "," .Values.drainGrace)) (not .Values.dryRun) }}
-# Pods whose eviction a disruption budget forbids after the grace of --drain-grace.
+# Pods whose eviction a PodDisruptionBudget forbids after the grace of --drain-grace.
 - apiGroups: [""]
   resources: [pods]
   verbs: [delete]
