@@ -211,4 +211,4 @@ def _wishes(cls: PodClass) -> tuple[object, ...]:
     """Return what decides which nodes suit a class: equal for equal wishes."""
     affinity = None if cls.node_affinity is None else msgspec.msgpack.encode(cls.node_affinity)
     selector = tuple(sorted(cls.node_selector.items())) if cls.node_selector else ()
-    return selector, affinity, cls.tolerations, cls.node_name
+    return selector, affinity, cls.tolerations, cls.node_name, cls.features

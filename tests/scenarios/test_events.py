@@ -24,7 +24,6 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassEnd
 from autoscaler.ports import EventType, Subject
 from autoscaler.sandbox.capacity_objects import put_objects
-from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, a_pod, replicas
@@ -257,7 +256,7 @@ def priorities(text: str) -> Situation:
             metadata=ObjectMeta(name=PRIORITIES.name, namespace=PRIORITIES.namespace, uid=PRIORITIES.uid),
             data={"priorities": text if caused else "10: [a, b]"},
         )
-        world.related = Related(config_maps={f"{PRIORITIES.namespace}/{PRIORITIES.name}": held})
+        put_objects(world.writes, held)
         world.submit(waiting("p1"))
         world.run()
         return world
