@@ -14,8 +14,9 @@ from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.patch import PatchType
+from autoscaler.scaledown.notices import NOTICE, annotation_of
 from autoscaler.simulator.world import World
-from cloudprovider.interface import MachineVersion
+from cloudprovider.interface import MachineVersion, NoticeKind
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
 from tests.manifests import a_bare_pod
 from tests.promql import alerts_of
@@ -132,6 +133,13 @@ def kernels_hang(monitored: Monitored) -> None:
     hangs = {"type": "KernelDeadlock", "status": "True", "lastTransitionTime": "2025-06-15T15:08:00Z"}
     for name in nodes(world)[:3]:
         has_status(world, name, {"conditions": [hangs]})
+
+
+def a_machine_is_interrupted(world: World) -> None:
+    """Announce that the first machine leaves, and let it leave two minutes later."""
+    notice = annotation_of(NoticeKind.SPOT_INTERRUPTION, world.clock.now().wall + 120)
+    world.storage.patch("nodes", "web-m0", {"metadata": {"annotations": {NOTICE: notice}}})
+    world.at(120.0, lambda: world.cloud.remove_machine("static://web-m0"))
 
 
 def nodes_come_small(monitored: Monitored) -> None:
@@ -310,6 +318,13 @@ TROUBLES: Mapping[str, Trouble] = {
         cloud=one_machine(),
         objects=(a_deployment(replicas=2), a_budget("app", maxUnavailable=0)),
         options={"max-node-age": "5m", "drain-grace": ["expiry=5m"]},
+    ),
+    "a machine that leaves with a pod that may not": Trouble(
+        fires={"ClusterAutoscalerNoticedPodsRemain"},
+        cloud=one_machine(),
+        objects=(a_deployment(replicas=2), a_budget("app", maxUnavailable=0)),
+        options={"node-notices": "spot-interruption"},
+        begins=lambda monitored: monitored.world.at(60.0, lambda: a_machine_is_interrupted(monitored.world)),
     ),
     "drift that was stopped": Trouble(
         fires={"ClusterAutoscalerDriftStopped"},
