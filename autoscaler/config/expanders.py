@@ -6,6 +6,8 @@ from cloudprovider.nearest import nearest
 
 RANDOM, COST, PREFERRED = "random", "cost", "preferred"
 EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", PREFERRED, "grpc")
+NOTICE_COOLDOWN = "notice-cooldown"
+"""A step before all expanders, no expander: it leaves out groups that cool down."""
 BY_PRICE = ("price", COST)
 """Expanders that are of no use without prices."""
 _LAST = {RANDOM: "which leaves one option", COST: "which decides about all that is left"}

@@ -9,7 +9,7 @@ from autoscaler.config.process import Provider
 from autoscaler.config.syntax import Support, parse_names
 from cloudprovider.interface import NoticeKind
 from cloudprovider.nearest import nearest
-from cloudprovider.structure import Syntax
+from cloudprovider.structure import Seconds, Syntax
 
 
 def _parse_kinds(text: str) -> tuple[NoticeKind, ...]:
@@ -39,6 +39,12 @@ class NoticeOptions(msgspec.Struct, frozen=True):
         "Replace nodes whose machine will leave according to notices of these kinds; none by default.",
         Support.OURS,
     ] = ()
+    notice_cooldown_s: Annotated[
+        Seconds,
+        "How long a group grows only for pods that no other group takes, after a spot interruption of one of its nodes "
+        "(with --node-notices; 0: not at all).",
+        Support.OURS,
+    ] = 180.0
 
 
 def problems(options: NoticeOptions, provider: Provider, place: Callable[[str], str]) -> Iterator[str]:

@@ -70,6 +70,7 @@ class Buying:
         groups = stage.view.groups.sized(registry.targets)
         nodes = counted_nodes(stage.view, registry, config.rules)
         balancing, quotas = config.balancing, quotas_in(stage.view, config)
+        replacements = stage.memory.replacements
         return ScaleUpContext(
             groups=groups,
             templates=stage.templates,
@@ -78,6 +79,7 @@ class Buying:
             present=len(nodes) + sum(registry.upcoming.values()),
             max_nodes_total=config.limits.max_nodes_total,
             paused=paused_groups(stage.pauses, groups),
+            cooling=frozenset() if replacements is None else frozenset(replacements.cooling),
             quotas=quotas,
             similar=similar_groups(stage.templates, comparison(balancing, self._cloud.provider.name))
             if balancing.balance_similar_node_groups

@@ -32,6 +32,7 @@ from autoscaler.scaledown import consolidation_backoff, replacement_record
 from autoscaler.scaledown import replacement as states
 from autoscaler.scaledown.disruption_limits import DisruptionLimits
 from autoscaler.scaledown.drain_grace import grace_sightings, with_graces
+from autoscaler.scaledown.notices import cooling
 from autoscaler.scaledown.relocation import Relocations
 from autoscaler.scaledown.repair import sightings
 from autoscaler.scaledown.replacement import Replacement, ReplacementMemory
@@ -72,7 +73,11 @@ class Replacing:
         memory = replace(memory, drift=recalled(stage, memory.drift))
         context = _cause_context(stage, memory)
         causes = causes_of(context)
-        memory = replace(memory, first_seen={**sightings(context), **grace_sightings(causes, context)})
+        memory = replace(
+            memory,
+            first_seen={**sightings(context), **grace_sightings(causes, context)},
+            cooling=cooling(causes, context),
+        )
         causes = with_graces(causes, context)
         stage = replace(remember(stage, replacements=memory), causes=causes)
         if not memory.in_progress:

@@ -99,6 +99,23 @@ def advised(context: CauseContext) -> Iterator[Cause]:
     return _listed(context, [kind for kind in context.config.notices.node_notices if kind not in URGENT])
 
 
+def cooling(causes: Iterable[Cause], context: CauseContext) -> Mapping[str, Instant]:
+    """Return until when groups cool down, by group id: each for a time after a pass last saw a spot interruption of one
+    of its nodes.
+    """
+    options, now = context.config.notices, context.now
+    if _SPOT not in options.node_notices or options.notice_cooldown_s <= 0:
+        return {}
+    of_node = context.view.groups.of_node
+    interrupted = {
+        of_node[cause.node.name]: now.later(options.notice_cooldown_s)
+        for cause in causes
+        if cause.trigger is ReplacementTrigger.NOTICED
+        if cause.node.name in of_node and notice_of(cause.node, (_SPOT,)) is not None
+    }
+    return {group: until for group, until in context.memory.cooling.items() if until.mono > now.mono} | interrupted
+
+
 def _listed(context: CauseContext, kinds: Collection[NoticeKind]) -> Iterator[Cause]:
     view = context.view
     if not kinds:

@@ -187,6 +187,8 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
     fruitless: int | None = None
     """Hash of the input of the last search if it found nothing; None: it found something."""
     drift: DriftMemory = DriftMemory()
+    cooling: Mapping[str, Instant] = {}
+    """Until when groups cool down after a spot interruption, by group id."""
     settling: UnprovenConsolidation | None = None
     doubt: ConsolidationBackoff | None = None
 

@@ -34,6 +34,8 @@ class ScaleUpContext(msgspec.Struct, frozen=True, kw_only=True):
     """How many nodes each group may get, by group id, none if it is left out; None: as many as it has room for."""
     paused: Mapping[str, str] = {}
     """Why groups may not grow because somebody paused them, by group id."""
+    cooling: frozenset[str] = frozenset()
+    """Groups that lost a machine lately, by id: they grow only for pods that no other group takes."""
 
     @property
     def nodes_left(self) -> int | None:

@@ -149,7 +149,9 @@ def _similar(situation: ScaleUpContext, group: Group, fitting: Fitting) -> list[
     return [
         other
         for other in situation.similar.get(group.id, ())
-        if situation.states[other].may_scale_up and all(other in ids for ids in fitting.values() if group.id in ids)
+        if situation.states[other].may_scale_up
+        and (other not in situation.cooling or group.id in situation.cooling)
+        and all(other in ids for ids in fitting.values() if group.id in ids)
     ]
 
 

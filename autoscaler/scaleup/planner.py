@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.config.expanders import COST
+from autoscaler.config.expanders import COST, NOTICE_COOLDOWN
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod
@@ -207,6 +207,17 @@ class _Decision:
         return tuple(offer for offer in offers if offer.option.density == most)
 
     def _turn(self, offers: tuple[PackedOption, ...], groups: Sequence[PodGroup]) -> tuple[list[Round], str]:
+        """Like `_turn_among`, but offers of groups that cool down count only if the others lead nowhere."""
+        others = tuple(offer for offer in offers if offer.option.group.id not in self._situation.cooling)
+        if 0 < len(others) < len(offers):
+            (first, *more), error = self._turn_among(others, groups)
+            if first.increases:
+                step = ExpanderStep(NOTICE_COOLDOWN, tuple(offer.option.group.id for offer in others))
+                options = tuple(offer.option for offer in offers)
+                return [msgspec.structs.replace(first, options=options, steps=(step, *first.steps)), *more], error
+        return self._turn_among(offers, groups)
+
+    def _turn_among(self, offers: tuple[PackedOption, ...], groups: Sequence[PodGroup]) -> tuple[list[Round], str]:
         """Choose among offers, and play what is chosen until something comes out otherwise.
 
         Returns at least one round. One without increases comes alone; an error says why it has none.
