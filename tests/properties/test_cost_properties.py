@@ -139,7 +139,7 @@ def test_many_pods_none_of_which_is_like_another_take_work_in_proportion_to_thei
         return a_cluster(a_plain_pod("shop"), *waiting, *running, nodes=8)
 
     look_at(of(10))
-    figures = [lines_of(lambda count=count: look_at(of(count))) for count in (40, 80, 160)]  # type: ignore[misc]
+    figures = [lines_of(lambda count=count: look_at(of(count))) for count in (80, 160, 320)]  # type: ignore[misc]
     check_growth(figures, 10 * SLACK)
 
 
