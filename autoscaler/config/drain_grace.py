@@ -16,7 +16,7 @@ _LONGEST_S = 31 * 86400.0
 _REASONS = {
     "drift": ReplacementTrigger.DRIFTED,
     "expiry": ReplacementTrigger.EXPIRED,
-    "notice": ReplacementTrigger.NOTICED,
+    "notice": ReplacementTrigger.ADVISED,
     "repair": ReplacementTrigger.UNHEALTHY,
     "request": ReplacementTrigger.REQUESTED,
 }
