@@ -4,15 +4,15 @@ from typing import Annotated
 
 import msgspec
 
+from autoscaler.config.syntax import parse_span_s
 from autoscaler.reasons import ReplacementTrigger
-from cloudprovider.duration import parse_duration_s, show_duration
+from cloudprovider.duration import show_duration
 from cloudprovider.nearest import nearest
 from cloudprovider.structure import Syntax
 
 _FORM = "reason=grace[;group=name][;overrule]"
 _EXAMPLE = "expiry=24h;overrule"
 _OVERRULE = "overrule"
-_LONGEST_S = 31 * 86400.0
 _REASONS = {
     "drift": ReplacementTrigger.DRIFTED,
     "expiry": ReplacementTrigger.EXPIRED,
@@ -51,17 +51,7 @@ def parse_grace(text: str) -> tuple[DrainGrace, ...]:
             group = name
         else:
             raise ValueError(f'has a part "{part}" that is neither group=name nor {_OVERRULE}')
-    return (DrainGrace(trigger, _grace_s(grace), group, overrule),)
-
-
-def _grace_s(text: str) -> float:
-    try:
-        seconds = parse_duration_s(text)
-    except ValueError as error:
-        raise ValueError(f'has a grace "{text}" that {error}') from None
-    if not 0 <= seconds <= _LONGEST_S:
-        raise ValueError(f'has a grace "{text}" that is not from 0 to 744h; write for example 24h')
-    return seconds
+    return (DrainGrace(trigger, parse_span_s(grace, "grace", "24h", zero=True), group, overrule),)
 
 
 def show_graces(graces: tuple[DrainGrace, ...]) -> str:

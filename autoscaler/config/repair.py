@@ -6,14 +6,13 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.config.syntax import CountFromOne, Percent, Support
-from cloudprovider.duration import parse_duration_s, show_duration
+from autoscaler.config.syntax import CountFromOne, Percent, Support, parse_span_s
+from cloudprovider.duration import show_duration
 from cloudprovider.structure import Syntax
 
 _FORM = "condition=status;toleration[;group=name]"
 _EXAMPLE = "Ready=Unknown;30m"
 _STATUSES = ("True", "False", "Unknown", "Impaired")
-_LONGEST_S = 31 * 86400.0
 
 CLOUD_HEALTH = "CloudHealth"
 """Stands for what the provider tells of a machine's health; no condition of a node has this name."""
@@ -42,17 +41,7 @@ def parse_policy(text: str) -> tuple[RepairPolicy, ...]:
             f'has a status "{status}" that {condition} never has; write True, False or Unknown, '
             f"or {CLOUD_HEALTH}={IMPAIRED}"
         )
-    return (RepairPolicy(condition, status, _tolerated_s(parts[1]), _group(parts[2:])),)
-
-
-def _tolerated_s(text: str) -> float:
-    try:
-        seconds = parse_duration_s(text)
-    except ValueError as error:
-        raise ValueError(f'has a toleration "{text}" that {error}') from None
-    if not 0 < seconds <= _LONGEST_S:
-        raise ValueError(f'has a toleration "{text}" that is not above 0 and at most 744h; write for example 30m')
-    return seconds
+    return (RepairPolicy(condition, status, parse_span_s(parts[1], "toleration", "30m"), _group(parts[2:])),)
 
 
 def _group(parts: list[str]) -> str | None:

@@ -12,9 +12,12 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from cloudprovider.address import parse_address
+from cloudprovider.duration import parse_duration_s
 from cloudprovider.nearest import nearest
 from cloudprovider.number import BOOLEANS, parse_bool, parse_float, parse_int
 from cloudprovider.structure import Syntax
+
+_LONGEST_SPAN_S = 31 * 86400.0
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -105,6 +108,18 @@ def parse_group_limit(text: str) -> tuple[GroupLimit, ...]:
     if most < 1 or (equals and not group.strip()):
         raise ValueError("is not [group=]count with a count of 1 or more; write for example 10 or web=2")
     return (GroupLimit(group.strip() or None, most),)
+
+
+def parse_span_s(text: str, name: str, example: str, *, zero: bool = False) -> float:
+    """Read a duration of up to 31 days, above 0 unless `zero` is allowed; `ValueError` calls it by its `name`."""
+    try:
+        seconds = parse_duration_s(text)
+    except ValueError as error:
+        raise ValueError(f'has a {name} "{text}" that {error}') from None
+    if not 0 <= seconds <= _LONGEST_SPAN_S or (seconds == 0 and not zero):
+        bounds = "from 0 to 744h" if zero else "above 0 and at most 744h"
+        raise ValueError(f'has a {name} "{text}" that is not {bounds}; write for example {example}')
+    return seconds
 
 
 def parse_drain_priorities(text: str) -> tuple[DrainPriority, ...]:

@@ -12,13 +12,12 @@ import msgspec
 from cronsim import CronSim
 
 from autoscaler.config.cron import check_cron
-from autoscaler.config.syntax import parse_zone
-from cloudprovider.duration import parse_duration_s, show_duration
+from autoscaler.config.syntax import parse_span_s, parse_zone
+from cloudprovider.duration import show_duration
 from cloudprovider.structure import Syntax
 
 _FORM = "[group=]start;duration[;time zone]"
 _EXAMPLE = "0 22 * * 1-5;8h;Europe/Berlin"
-_LONGEST_S = 31 * 86400.0
 _KEYS = ("group", "start", "duration", "timeZone")
 
 
@@ -39,7 +38,9 @@ def parse_window(text: str) -> tuple[MaintenanceWindow, ...]:
         raise ValueError(f"is not {_FORM}; write for example {_EXAMPLE}")
     group, _, start = parts[0].rpartition("=")
     zone = parts[2] if len(parts) == 3 else "UTC"
-    return (MaintenanceWindow(group.strip() or None, _cron(start), _duration_s(parts[1]), _zone(zone)),)
+    return (
+        MaintenanceWindow(group.strip() or None, _cron(start), parse_span_s(parts[1], "duration", "8h"), _zone(zone)),
+    )
 
 
 def _cron(text: str) -> str:
@@ -51,16 +52,6 @@ def _cron(text: str) -> str:
     if next(CronSim(start, datetime(2000, 1, 1)), None) is None:
         raise ValueError(f'has a start "{start}" that never comes')
     return start
-
-
-def _duration_s(text: str) -> float:
-    try:
-        seconds = parse_duration_s(text)
-    except ValueError as error:
-        raise ValueError(f'has a duration "{text}" that {error}') from None
-    if not 0 < seconds <= _LONGEST_S:
-        raise ValueError(f'has a duration "{text}" that is not above 0 and at most 744h; write for example 8h')
-    return seconds
 
 
 def _zone(text: str) -> str:
